@@ -1,4 +1,4 @@
-"""What a client sends: one JSON object a frame, told apart by ``action``."""
+"""What a client sends: one JSON object per frame, discriminated by ``action``."""
 
 from __future__ import annotations
 
@@ -32,15 +32,12 @@ from cicada.profiles.rules import (
 )
 from cicada.text.visible import visible
 
-PROTOCOL_VERSION = 1
-"""The version of the messages. A client may name it as ``v`` in any action; another version is refused."""
+PROTOCOL_VERSION = 1  # an action may carry it as ``v``; other versions are refused
 
 MAX_QUERY_CHARS = 4_000
 MAX_TOP_K = 100
-MAX_FIELD_CHARS = 100
-"""As much of a field's name as a refusal repeats: unknown fields are named by whoever sent them."""
-MAX_FILTER_VALUES = 50
-"""Collections or episodes that one question may be limited to."""
+MAX_FIELD_CHARS = 100  # of a field's name in a refusal: the client chooses the names of unknown fields
+MAX_FILTER_VALUES = 50  # collections or episodes of one question
 
 
 def _canonical_uuid(value: str) -> str:
@@ -64,7 +61,7 @@ _FilterValues = Annotated[tuple[_FilterValue, ...], Field(max_length=MAX_FILTER_
 
 
 class Action(BaseModel):
-    """What every action shares: strict, immutable, no unknown field."""
+    """Immutable, strict, without unknown fields."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -176,13 +173,13 @@ class ManageProfile(Action):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        """Each operation has what it needs, and nothing that it would leave aside."""
+        """Each operation has the fields it needs, and none it would ignore."""
         given = {name for name in self.model_fields_set if getattr(self, name) not in (None, ())}
         needed, allowed = _FIELDS_OF[self.operation]
         for name in sorted(needed - given):
-            raise ValueError(f"{self.operation} needs {_told(name)}")
+            raise ValueError(f"{self.operation} needs {_wire_name(name)}")
         for name in sorted(given - needed - allowed - _ALWAYS):
-            raise ValueError(f"{self.operation} takes no {_told(name)}")
+            raise ValueError(f"{self.operation} takes no {_wire_name(name)}")
         if self.operation in ("show", "history") and (self.id is None) == (self.name is None):
             raise ValueError(f"{self.operation} needs either id or name")
         if self.episodes and self.statement is None:
@@ -204,11 +201,10 @@ _FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("export", "", "cursor"),
     )
 }
-"""What each operation needs, and what it may have beside."""
+"""The fields that each operation requires, and those it may have."""
 
 
-def _told(name: str) -> str:
-    """A field as it is called on the wire."""
+def _wire_name(name: str) -> str:
     return ManageProfile.model_fields[name].alias or name
 
 
@@ -217,13 +213,10 @@ _ACTIONS: TypeAdapter[ClientAction] = TypeAdapter(Annotated[ClientAction, Field(
 
 
 def parse_action(body: str | bytes) -> ClientAction:
-    """Read one client frame.
+    """Parse one client frame.
 
-    Raises:
-        UnknownAction: ``action`` is none of the protocol's.
-        UnsupportedVersion: ``v`` is another version.
-        InvalidMessage: anything else that is no valid action; the message names the field and never repeats its value,
-            nor the name of a field that the protocol does not have: that is in ``detail``.
+    Raises UnknownAction, UnsupportedVersion, or InvalidMessage. The message of the last names the field, without its
+    value; the name of an unknown field is in ``detail`` alone, because the client chose it.
     """
     try:
         return _ACTIONS.validate_json(body)
@@ -239,13 +232,12 @@ def parse_action(body: str | bytes) -> ClientAction:
 
 
 def _problem(place: Sequence[str], what: str) -> str:
-    """What is wrong, and where in the frame."""
     field = ".".join(place)[:MAX_FIELD_CHARS]
     return f"{field}: {what}" if field else what
 
 
 def request_id_of(body: str | bytes) -> str | None:
-    """The ``requestId`` of a frame that was refused, where it has a valid one: the client's only handle on it."""
+    """The ``requestId`` of a refused frame, or None if it has no valid one."""
     try:
         document: Any = json.loads(body)
         return _canonical_uuid(document["requestId"])

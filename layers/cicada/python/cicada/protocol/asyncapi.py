@@ -20,6 +20,7 @@ ACTIONS: tuple[type[BaseModel], ...] = get_args(ClientAction)
 EVENTS: tuple[type[BaseModel], ...] = get_args(LogEvent)
 REPLIES: tuple[type[BaseModel], ...] = (Resumed, Pong, Confirmed, Refused, *get_args(ProfileReply))
 GATEWAY: tuple[type[BaseModel], ...] = (GatewayFault,)
+RECEIVED = (*EVENTS, *REPLIES, *GATEWAY)
 
 _PLACE = {
     "requestId": {"type": "string", "format": "uuid", "description": "the request that this event belongs to"},
@@ -29,7 +30,7 @@ _PLACE = {
 
 def asyncapi_document() -> dict[str, Any]:
     """The document as plain data."""
-    sent, received = _schemas(ACTIONS, "validation"), _schemas((*EVENTS, *REPLIES, *GATEWAY), "serialization")
+    sent, received = _schemas(ACTIONS, "validation"), _schemas(RECEIVED, "serialization")
     schemas = sent | received
     for event in EVENTS:
         schema = schemas[event.__name__]
@@ -59,7 +60,7 @@ def asyncapi_document() -> dict[str, Any]:
                 "address": "/",
                 "messages": {
                     message.__name__: {"$ref": f"#/components/messages/{message.__name__}"}
-                    for message in (*ACTIONS, *EVENTS, *REPLIES, *GATEWAY)
+                    for message in (*ACTIONS, *RECEIVED)
                 },
             }
         },
@@ -76,7 +77,7 @@ def asyncapi_document() -> dict[str, Any]:
                     "summary": (message.__doc__ or "").strip().splitlines()[0],
                     "payload": {"$ref": f"#/components/schemas/{message.__name__}"},
                 }
-                for message in (*ACTIONS, *EVENTS, *REPLIES, *GATEWAY)
+                for message in (*ACTIONS, *RECEIVED)
             },
             "schemas": schemas,
         },

@@ -1,4 +1,4 @@
-"""What the requests of functions share: values are of the kind that their schemas say, none is taken for another."""
+"""The base of the functions' requests: values must have the types of the schema, without coercion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
 class CallRequest(BaseModel):
-    """Immutable, strict, snake_case on the wire. A list is read into a tuple where its field says ``strict=False``."""
+    """Immutable, strict, snake_case on the wire. A tuple field needs ``strict=False`` to accept a JSON list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -16,5 +16,5 @@ def _whole(value: object) -> object:
 
 
 AS_WHOLE = BeforeValidator(_whole)
-"""A whole number, as JSON Schema has it: 5.0 is one. Stands after the bounds of an int, ``Annotated[int, Field(ge=1),
-AS_WHOLE]``: bounds around it would be published under names that JSON Schema does not know."""
+"""Accepts 5.0 for an int, as JSON Schema does. Put it after the bounds, ``Annotated[int, Field(ge=1), AS_WHOLE]``:
+bounds after it would be published under names that JSON Schema does not define."""

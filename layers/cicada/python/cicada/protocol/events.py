@@ -1,11 +1,12 @@
-"""What a client receives: events of a request's log, and replies that stand in no log.
+"""What a client receives: events of a request's log, and replies outside of it.
 
-Every frame carries ``requestId``, ``seq`` and ``type``. Events of a request count ``seq`` 1, 2, 3…; a reply has
-``seq`` 0 and is never replayed.
+Every frame has ``requestId``, ``seq`` and ``type``. A request's events have ``seq`` 1, 2, 3…; a reply has ``seq`` 0 and
+is never replayed.
 """
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -17,11 +18,10 @@ from cicada.profiles.record import Kind, Operation
 from cicada.profiles.record import Verdict as VerdictWord
 from cicada.protocol.actions import PROTOCOL_VERSION
 
-MAX_EVENT_BYTES = 24 * 1024
-"""The largest event on the wire, in UTF-8 bytes: below API Gateway's 32 KB frame with room for the envelope."""
+MAX_EVENT_BYTES = 24 * 1024  # of an event in UTF-8: API Gateway's limit is 32 KB per frame, envelope included
 
 Route = Literal["direct", "rag", "hybrid", "cag", "profile_agent", "theory_agent"]
-"""What the classifier decides; each route is named after the strategy that it enters at."""
+"""The classifier's result; each route has the name of the strategy it enters at."""
 StrategyName = Literal["hybrid", "rag", "cag", "direct", "profile_agent", "theory_agent"]
 
 
@@ -51,10 +51,6 @@ class Reason(Payload):
     )
 
 
-def _is_empty(value: tuple[Any, ...]) -> bool:
-    return not value
-
-
 class Source(Payload):
     """A retrieved passage as the prompt numbers it."""
 
@@ -73,7 +69,7 @@ class Source(Payload):
     )
     why: tuple[Reason, ...] = Field(
         (),
-        exclude_if=_is_empty,
+        exclude_if=not_,
         description="why it is here, where collections declare what they serve, or an agent "
         "answers; the weightiest first",
     )
@@ -327,7 +323,7 @@ class Failed(Event):
 
     @classmethod
     def of(cls, error: CicadaError, failed: tuple[StrategyFailure, ...] = ()) -> Failed:
-        """The event that tells a client of an error."""
+        """The event of an error."""
         return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed)
 
 
@@ -384,7 +380,7 @@ class Refused(Reply):
 
     @classmethod
     def of(cls, error: CicadaError, request_id: str | None = None, detail: str | None = None) -> Refused:
-        """The reply that tells a client why its frame was refused."""
+        """The reply to a frame that caused an error."""
         return cls(request_id=request_id, code=error.code, message=error.told, detail=detail, retryable=error.retryable)
 
 
@@ -403,20 +399,20 @@ _LOG_EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discri
 
 
 def dump_event(event: LogEvent) -> str:
-    """An event as it is stored: JSON without its place in the log."""
+    """An event as it is stored: JSON without ``requestId`` and ``seq``."""
     return event.model_dump_json(by_alias=True, exclude_none=True)
 
 
 def load_event(body: str | bytes | dict[str, Any]) -> LogEvent:
-    """Read a stored event. Raises pydantic's ``ValidationError`` if it is none."""
+    """Parse a stored event. Raises pydantic's ``ValidationError``."""
     return _LOG_EVENT.validate_python(body) if isinstance(body, dict) else _LOG_EVENT.validate_json(body)
 
 
 def event_frame(request_id: str, seq: int, body: str) -> str:
-    """The frame that carries a stored event: ``body`` with its ``requestId`` and ``seq`` spliced in front."""
+    """The frame of a stored event: ``body`` with ``requestId`` and ``seq`` inserted in front, without parsing it."""
     return f'{{"requestId":"{request_id}","seq":{seq},{body[1:]}'
 
 
 def reply_frame(reply: Reply) -> str:
-    """The frame that carries a reply; ``requestId`` is always there, null where no request is concerned."""
+    """The frame of a reply; ``requestId`` is null if the reply concerns no request."""
     return reply.model_dump_json(by_alias=True)

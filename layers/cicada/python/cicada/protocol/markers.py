@@ -1,4 +1,4 @@
-"""Markers of an answer: ``[3]``, ``[1][3]``, ``[1, 3]``, ``[1-3]``, ``[Doc 2: report.pdf, Page 4]`` and their kin."""
+"""Citation markers of an answer: ``[3]``, ``[1][3]``, ``[1, 3]``, ``[1-3]``, ``[Doc 2: report.pdf, Page 4]``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from functools import lru_cache
 
 from cicada.text.word_lists import any_word, word_lists
 
-MAX_RANGE = 20
-"""Numbers that one range stands for at most; of a longer one only its ends are taken."""
-MAX_LEAD_CHARS = 40
-"""How far before a marker the words are looked for that introduce it."""
+MAX_RANGE = 20  # numbers in one range; a longer range counts as its two ends
+MAX_LEAD_CHARS = 40  # searched before a marker for words that introduce it
 _MARKERS_KEPT = 4_096
 
 _LISTS = word_lists("cicada.protocol", "marker_words.json")
@@ -41,23 +39,22 @@ _INTRODUCED = tuple(
         (rf"(?:^|(?<=[.!?…]\s)|(?<=[。\n]))\s*{_LEAD}\s*\Z", r"\s*[.;。](?=\s|\Z)|\s*?(?=\n|\Z)"),
     )
 )
-"""What stands before markers and only introduces them, and what must then follow: in brackets, after a comma, alone."""
+"""Text that only introduces markers, and what must follow them: in brackets, after a comma, as a sentence."""
 _EXTENSION = re.compile(r"\.[a-z][a-z0-9]{1,5}$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What one marker points at: a number, a place, or both. Never neither."""
+    """A passage that a marker names by its number, its place, or both."""
 
     n: int | None
     file: str | None = None
-    pages: tuple[tuple[int, int], ...] = ()
-    """From which page to which, both inclusive; none for the whole file."""
+    pages: tuple[tuple[int, int], ...] = ()  # first and last page, inclusive; empty for the whole file
 
 
 @dataclass(frozen=True)
 class Marker:
-    """One bracket, in characters of the answer."""
+    """A marker's extent in characters of the answer, and its references."""
 
     start: int
     end: int
@@ -65,7 +62,7 @@ class Marker:
 
 
 def markers_in(text: str) -> Iterator[Marker]:
-    """The markers of a text, in order. Brackets that name neither a number nor a file are words of the text."""
+    """The markers of a text, in order. Brackets that name neither a number nor a file are plain text."""
     for bracket in _BRACKET.finditer(text):
         references = _references(bracket.group(1))
         if references:
@@ -73,7 +70,7 @@ def markers_in(text: str) -> Iterator[Marker]:
 
 
 def without_markers(text: str) -> str:
-    """The text as it is read: without its markers and what only introduces them (*see [3]*), with single spaces."""
+    """The text without its markers and the words that only introduce them (*see [3]*), single-spaced."""
     kept, end = [], 0
     for start, after in marked_spans(text):
         kept.append(text[end:start])
@@ -83,16 +80,12 @@ def without_markers(text: str) -> str:
 
 
 def heads_sources(text: str) -> bool:
-    """Whether a text without its markers only announces a list of sources: ``## Sources``, ``**Quellen:**``."""
+    """Whether a text without markers is a heading of a source list: ``## Sources``, ``**Quellen:**``."""
     return _HEADING.fullmatch(text) is not None
 
 
 def marked_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where markers stand together, with the bracket around them and the words before them that say nothing else.
-
-    Yields:
-        Start and exclusive end, in characters of the text, in order.
-    """
+    """Start and exclusive end of each group of adjacent markers, with the brackets and words that introduce it."""
     groups: list[tuple[int, int]] = []
     for marker in markers_in(text):
         if groups and _TOGETHER.fullmatch(text, groups[-1][1], marker.start):
@@ -132,22 +125,28 @@ def _listed(text: str) -> Iterator[int]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """The ranges of a list, a lone number being one; of one that runs backwards only its ends are taken."""
+    """The ranges of a list, a single number being one. A range that runs backwards counts as its two ends."""
     for first, last in _SPAN.findall(text):
         start, end = int(first), int(last or first)
         yield from ((start, end),) if start <= end else ((start, start), (end, end))
 
 
 def _of_documents(part: str) -> list[Reference]:
-    """What is said of one place: a file and pages are those of all its numbers. Nothing where it names neither."""
+    """The references of one place: all its numbers share its file and pages. Empty if it names neither."""
     pages = _PAGES.search(part)
     rest = part[: pages.start()].strip(" ,:") if pages else part
     word = _DOCUMENTS.match(rest)
-    named = rest[word.end() :] if word else rest
-    file = named.strip(" \t,:\"'“”‘’`") or None
-    numbers = [*_listed(word[1])] if word and word[1] else []
-    known = (file is not None and _EXTENSION.search(file) is not None) or (
-        numbers and (file is None or named.startswith((":", ",")))
-    )
+    start, listed = (word.end(), word[1] or "") if word else (0, "")
+    name = rest[start:]
+    file = name.strip(" \t,:\"'“”‘’`") or None
+    numbers = [*_listed(listed)]
+    if not _is_named(numbers, file, name):
+        return []
     within = tuple(_spans(pages[1])) if pages else ()
-    return [Reference(n, file, within) for n in numbers or (None,)] if known else []
+    return [Reference(n, file, within) for n in numbers or (None,)]
+
+
+def _is_named(numbers: list[int], file: str | None, name: str) -> bool:
+    if file is None:
+        return bool(numbers)
+    return _EXTENSION.search(file) is not None or (bool(numbers) and name.startswith((":", ",")))

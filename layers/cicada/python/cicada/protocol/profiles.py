@@ -1,4 +1,4 @@
-"""Replies to the action ``profile``. Each is one frame: what is longer comes in pages, the next one by ``next``."""
+"""Replies to the action ``profile``. Each is one frame; a longer result has pages, linked by ``next``."""
 
 from __future__ import annotations
 
