@@ -481,7 +481,7 @@ def test_what_is_remembered_survives_another_writer():
 
     world.store.write = write_at_the_second_go
     world.finish("r1")
-    assert read_mirror(world.store, "shelf")[0].documents.keys() == {"a"}
+    assert read_mirror(world.store, "shelf").documents.keys() == {"a"}
 
 
 def test_batches_are_bounded_in_documents_and_in_bytes():

@@ -1,4 +1,4 @@
-"""The uploaded documents in their bucket, by the SDK."""
+"""Uploaded documents in their S3 bucket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UploadChanged(Exception):
 
 
 class UploadUnreadable(Exception):
-    """The object may not be read; trying again at once does not help."""
+    """The object may not be read; an immediate retry would not help."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,16 @@ class Upload:
 
 
 class Uploads(Protocol):
-    """Where the uploaded documents are, see :class:`IncomingBucket`."""
+    """Uploaded documents, see :class:`IncomingBucket`."""
 
     def uploads(self, collection: str) -> Iterator[Upload]:
         """A collection's documents."""
-        ...
 
     def ignored(self, collection: str) -> Iterator[str]:
-        """Keys in a collection's folder that can be no document's."""
-        ...
+        """Keys in a collection's folder that cannot be documents."""
 
     def download(self, item: SourceItem, path: Path) -> SourceItem:
         """Write a document's bytes to a file. Raises UploadChanged, UploadUnreadable, DocumentRefused."""
-        ...
 
 
 class IncomingBucket:
@@ -70,7 +67,7 @@ class IncomingBucket:
         self._max_bytes = max_bytes
 
     def uploads(self, collection: str) -> Iterator[Upload]:
-        """A collection's documents, in byte order of their keys. Raises IndexUnavailable if S3 does not respond."""
+        """A collection's documents, in byte order of their keys. Raises IndexUnavailable."""
         for found in self._listed(collection):
             place = collection_and_source(found["Key"])
             if place is not None:
@@ -78,8 +75,7 @@ class IncomingBucket:
                 yield Upload(place[1], found["Key"], etag, int(found["Size"]), f"{etag} {written_at}")
 
     def ignored(self, collection: str) -> Iterator[str]:
-        """Keys in a collection's folder that can be no document's, hidden files aside. Raises IndexUnavailable if S3
-        does not respond."""
+        """Keys in a collection's folder that cannot be documents, except hidden files. Raises IndexUnavailable."""
         return (found["Key"] for found in self._listed(collection) if is_ignored(found["Key"]))
 
     def _listed(self, collection: str) -> Iterator[Any]:
@@ -91,35 +87,25 @@ class IncomingBucket:
             raise IndexUnavailable(f"S3 could not list {folder(collection)}: {error}") from error
 
     def download(self, item: SourceItem, path: Path) -> SourceItem:
-        """Write the document's bytes to a file.
-
-        Returns:
-            The item with what the uploader said of it: ``title`` and ``workflow_id``.
+        """Write the document's bytes to a file; the item with the uploader's ``title`` and ``workflow_id``.
 
         Raises:
-            UploadChanged: the object is not the one that the item names any more.
+            UploadChanged: the object was replaced or deleted.
             UploadUnreadable: it may not be read.
-            DocumentTooLarge: it is larger than any document that is read.
-            DocumentInvalid: what the uploader said of it breaks the rules of metadata.
+            DocumentTooLarge: it exceeds the limit of all documents.
+            DocumentInvalid: the uploader's metadata is invalid.
             IndexUnavailable: S3 does not respond.
         """
         if item.size > self._max_bytes:
             raise DocumentTooLarge(f"has {item.size:,} bytes; {self._max_bytes:,} are read")
-        condition = {} if item.etag is None else {"IfMatch": item.etag}
+        condition = {} if item.etag is None else {"IfMatch": item.etag}  # the listed version, and no later one
         try:
             found = self._client.get_object(Bucket=self._bucket, Key=item.key, **condition)
             with found["Body"] as body, path.open("wb") as file:
                 while piece := body.read(_CHUNK_BYTES):
                     file.write(piece)
-        except ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if status in _GONE:
-                raise UploadChanged(item.key) from error
-            if status in _REFUSED:
-                raise UploadUnreadable(f"S3 does not give it: {error.response.get('Error', {}).get('Code')}") from error
-            raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error
         except _FAILURES as error:
-            raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error
+            raise _failure(item.key, error) from error
         said = {name: _decoded(value) for name, value in found.get("Metadata", {}).items()}
         try:
             ours = checked_metadata({WORKFLOW_ID: said[_WORKFLOW]} if _WORKFLOW in said else {})
@@ -128,13 +114,23 @@ class IncomingBucket:
         return item.model_copy(update={"title": said.get(_TITLE, item.title), "metadata": {**ours, **item.metadata}})
 
 
+def _failure(key: str, error: Exception) -> Exception:
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        if status in _GONE:
+            return UploadChanged(key)
+        if status in _REFUSED:
+            return UploadUnreadable(f"S3 refuses to read it: {error.response.get('Error', {}).get('Code')}")
+    return IndexUnavailable(f"S3 could not read {key}: {error}")
+
+
 def _decoded(value: str) -> str:
-    """What an uploader wrote. S3 gives back what is not ASCII as encoded words (RFC 2047)."""
+    """An uploader's metadata value. S3 returns non-ASCII values as encoded words (RFC 2047)."""
     try:
         text = str(make_header(decode_header(value)))
     except (HeaderParseError, LookupError, ValueError):
         return value
     try:
-        return text.encode("latin-1").decode()  # of UTF-8 that was sent as it is S3 takes each byte for a letter
+        return text.encode("latin-1").decode()  # S3 takes each byte of raw UTF-8 for a letter
     except UnicodeError:
         return text

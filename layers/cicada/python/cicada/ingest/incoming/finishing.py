@@ -1,4 +1,4 @@
-"""The last step of an ingest: what was prepared is published, what is gone deleted, and both remembered."""
+"""The last step of an ingest: publish what was prepared, delete what is gone, and record both."""
 
 from __future__ import annotations
 
@@ -7,23 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 from cicada.corpus.declared.declaration import DECLARATION
-from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused, PublishConflict
-from cicada.index.ports import ObjectStore, PreconditionFailed
+from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused
+from cicada.index.ports import ObjectStore
 from cicada.index.writer import Declares
 from cicada.ingest.arrivals import counted_sections, notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.incoming.bucket import Uploads
-from cicada.ingest.incoming.places import (
-    mirror_key,
-    outcome_key,
-    plan_key,
-    progress_key,
-    report_key,
-    runs_folder,
-)
+from cicada.ingest.incoming.places import mirror_key, round_key, run_key, runs_folder
 from cicada.ingest.incoming.run_records import (
     DeclarationPlanned,
     FinishedRun,
@@ -34,44 +26,35 @@ from cicada.ingest.incoming.run_records import (
     Progress,
     RunReport,
     UploadOutcome,
+    find_record,
+    outcome_key,
     put_record,
-    read_mirror,
     read_record,
-    read_record_if_there,
+    update_record,
 )
 from cicada.ingest.incoming.turns import end_turn
 
 logger = logging.getLogger(__name__)
 
-SLICE_DOCUMENTS = 2_000
-"""Documents that one commit publishes at most: as many as are read and written in a fraction of a function's time."""
+SLICE_DOCUMENTS = 2_000  # of one commit at most: read and written in a fraction of a function's time
 SLICE_PASSAGES = 100_000  # of one slice at most, unless one document has more
 COMMIT_MARGIN_S = 300.0  # with less time left, no further slice begins
-MIRROR_ATTEMPTS = 5
 PARALLEL_READS = 16
 
 WORKER_LOST = Quarantined(
     source="", code="worker_lost", message="The function that prepared it was killed, or ran out of time or memory."
 )
-
 DIVIDED_OTHERWISE = Quarantined(
-    source="", code=DeclarationChanged.code, message="What the collection declares was changed while it was prepared."
+    source="", code=DeclarationChanged.code, message="The collection's declaration was changed while it was prepared."
 )
 
-
-class CommitStep(Protocol):
-    """Publishes prepared documents, see :func:`cicada.ingest.committing.commit`."""
-
-    def __call__(
-        self, collection: str, prepared: Sequence[Prepared], gone: Collection[str], declares: Declares
-    ) -> IngestReport:
-        """Documents that turn out to be in each other's way are quarantined in the report."""
-        ...
+CommitStep = Callable[[str, Sequence[Prepared], Collection[str], Declares], IngestReport]
+"""Publishes a collection's prepared documents and deletes sources, see :func:`cicada.ingest.committing.commit`."""
 
 
 @dataclass(frozen=True)
 class _Slice:
-    """Some of a plan's documents, by what became of them."""
+    """Some of a plan's documents, by their outcomes."""
 
     planned: list[Planned] = field(default_factory=list)
     prepared: list[Prepared] = field(default_factory=list)
@@ -92,56 +75,50 @@ def finish(
     slice_documents: int = SLICE_DOCUMENTS,
     slice_passages: int = SLICE_PASSAGES,
 ) -> FinishedRun:
-    """Commit what a run has prepared, slice by slice, remember it, and write the report. To be repeated while ``more``.
+    """Commit what a run has prepared, slice by slice, and write the report. To be repeated while ``more``.
 
-    What the collection is to declare is published with every slice, from the first on: what is not divided by it yet
-    is in one of the next. Documents that were divided by what is not declared any more are left to another look.
+    The first slice already publishes the collection's declaration; documents that are not divided by it yet are in a
+    later slice. Documents that were divided by an outdated declaration are left to another look at the folder. A
+    document whose new upload was refused keeps its last readable version, and the report says so.
 
-    A document whose upload was refused stays as it was loaded before: an answer from its last readable version is
-    better than none, and the report says so.
-
-    Raises:
-        IndexUnavailable, IndexMismatch, IndexCorrupt: as their names say.
-        PublishConflict: somebody else changed the same documents, or the mirror, meanwhile: to be repeated.
+    Raises IndexUnavailable, IndexMismatch, IndexCorrupt, and PublishConflict if others changed the same documents
+    meanwhile: to be repeated.
     """
-    planned = read_record(store, plan_key(collection, run), IngestPlan)
-    progress = read_record_if_there(store, progress_key(collection, run), Progress)
-    if progress is None or progress.round != planned.round:
-        progress = Progress(round=planned.round, report=_empty(planned))
-    there = {upload.source: upload.stamp for upload in uploads.uploads(collection)}
-    first = True
-    while first or progress.next < len(planned.documents):
-        if not first and remaining_s() < COMMIT_MARGIN_S:
+    plan = read_record(store, run_key(collection, run, "plan"), IngestPlan)
+    progress_key = run_key(collection, run, "progress")
+    progress, _ = find_record(store, progress_key, Progress)
+    if progress is None or progress.round != plan.round:
+        progress = Progress(round=plan.round, report=_empty(plan))
+    stamps = {upload.source: upload.stamp for upload in uploads.uploads(collection)}
+    while True:  # once at least: there may be only deletions
+        one = _slice(store, plan, progress.next, stamps, slice_documents, slice_passages)
+        gone = tuple(source for source in plan.gone if source not in stamps) if progress.next == 0 else ()
+        progress = _committed(store, plan, progress, one, gone, commit)
+        put_record(store, progress_key, progress)
+        if progress.next >= len(plan.documents):
+            return _ended(store, plan, progress, now())
+        if remaining_s() < COMMIT_MARGIN_S:
             return FinishedRun(collection=collection, run=run, more=True)
-        first = False
-        one = _slice(store, planned, progress.next, there, slice_documents, slice_passages)
-        gone = tuple(source for source in planned.gone if source not in there) if progress.next == 0 else ()
-        progress = _committed(store, planned, progress, one, gone, commit)
-        put_record(store, progress_key(collection, run), progress)
-    return _ended(store, planned, progress, now())
 
 
 def reports(store: ObjectStore, collection: str) -> Iterator[str]:
-    """The keys of a collection's reports, the oldest first. Raises IndexUnavailable if the bucket does not respond."""
+    """The keys of a collection's reports, oldest first. Raises IndexUnavailable."""
     found = [entry for entry in store.entries(runs_folder(collection)) if "/report-" in entry.key]
     return (entry.key for entry in sorted(found, key=lambda entry: entry.modified_at))
 
 
 def read_report(store: ObjectStore, key: str) -> RunReport:
-    """A run's report. Raises IndexCorrupt if there is none, or it cannot be read, and IndexUnavailable if the bucket
-    does not respond."""
+    """A run's report. Raises IndexCorrupt if it is missing or invalid, and IndexUnavailable."""
     return read_record(store, key, RunReport)
 
 
 def _slice(
-    store: ObjectStore, plan: IngestPlan, start: int, there: dict[str, str], most: int, most_passages: int
+    store: ObjectStore, plan: IngestPlan, start: int, stamps: dict[str, str], most: int, most_passages: int
 ) -> _Slice:
     documents = plan.documents[start : start + most]
 
     def read(planned: Planned) -> UploadOutcome | None:
-        return read_record_if_there(
-            store, outcome_key(plan.collection, plan.run, plan.round, planned.digest()), UploadOutcome
-        )
+        return find_record(store, outcome_key(plan, planned), UploadOutcome)[0]
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="outcomes") as pool:
         outcomes = list(pool.map(read, documents))
@@ -149,7 +126,7 @@ def _slice(
     passages = 0
     for planned, outcome in zip(documents, outcomes, strict=True):
         source = planned.item.source
-        if there.get(source) != planned.stamp:
+        if stamps.get(source) != planned.stamp:
             found.superseded.append(source)
         elif outcome is None:
             found.failed.append(WORKER_LOST.model_copy(update={"source": source}))
@@ -169,21 +146,20 @@ def _slice(
 def _committed(
     store: ObjectStore, plan: IngestPlan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: CommitStep
 ) -> Progress:
-    """Commit a slice and remember it; how far the run has come then."""
+    """Commit a slice, and record it; the run's progress then."""
     declares = _declares(plan.declaration)
-    changes = one.prepared or gone or declares != "as before"
     done: IngestReport | None = None
     aside: tuple[Quarantined, ...] = ()
     try:
-        if changes:
+        if one.prepared or gone or declares != "as before":
             done = commit(plan.collection, one.prepared, gone, declares)
             aside = done.quarantined
     except DeclarationChanged as error:
-        logger.warning("documents are to be divided again", exc_info=error)
+        logger.warning("the declaration changed; the documents are prepared again", exc_info=error)
         aside = tuple(DIVIDED_OTHERWISE.model_copy(update={"source": found.source}) for found in one.prepared)
-    refused = (*one.refused, *(found for found in aside if _is_refusal(found)))
+    refused = (*one.refused, *filter(_is_refusal, aside))
     failed = (*one.failed, *(found for found in aside if not _is_refusal(found)))
-    kept = _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
+    kept = _record(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
     report = progress.report
     if plan.declaration is not None:
         told = notes_of_kept(kept, declares, plan.declaration.before)
@@ -191,29 +167,34 @@ def _committed(
         if plan.declaration.refused is not None and progress.next == 0:
             refused = (plan.declaration.refused, *refused)
     if done is not None:
-        report = report.model_copy(
-            update={
-                "loaded": report.loaded + done.loaded,
-                "unchanged": report.unchanged + done.unchanged,
-                "removed": (*report.removed, *done.removed),
-                "passages": done.passages,
-                "added": report.added + done.added,
-                "deleted": report.deleted + done.deleted,
-                "embedded": report.embedded + done.embedded,
-                "version": done.version,
-                "published": report.published or done.published,
-                "cost_usd": sum_of_costs([report.cost_usd, done.cost_usd]),
-                "notes": report.notes | done.notes,
-                "sections": counted_sections([report.sections, done.sections], None),
-                "undeclared": report.undeclared or done.undeclared,
-            }
-        )
+        report = _sum(report, done)
     return progress.model_copy(
         update={
             "next": progress.next + len(one.planned),
             "report": report.model_copy(update={"quarantined": (*report.quarantined, *refused)}),
             "not_prepared": (*progress.not_prepared, *failed),
             "superseded": (*progress.superseded, *one.superseded),
+        }
+    )
+
+
+def _sum(report: IngestReport, done: IngestReport) -> IngestReport:
+    """A run's report with that of another slice, whose quarantined documents are left out."""
+    return report.model_copy(
+        update={
+            "loaded": report.loaded + done.loaded,
+            "unchanged": report.unchanged + done.unchanged,
+            "removed": (*report.removed, *done.removed),
+            "passages": done.passages,
+            "added": report.added + done.added,
+            "deleted": report.deleted + done.deleted,
+            "embedded": report.embedded + done.embedded,
+            "version": done.version,
+            "published": report.published or done.published,
+            "cost_usd": sum_of_costs([report.cost_usd, done.cost_usd]),
+            "notes": report.notes | done.notes,
+            "sections": counted_sections([report.sections, done.sections], None),
+            "undeclared": report.undeclared or done.undeclared,
         }
     )
 
@@ -226,7 +207,7 @@ def _declares(planned: DeclarationPlanned | None) -> Declares:
 
 def _ended(store: ObjectStore, plan: IngestPlan, progress: Progress, at: datetime) -> FinishedRun:
     report = progress.report
-    key = report_key(plan.collection, plan.run, plan.round)
+    key = f"{round_key(plan.collection, plan.run, plan.round, 'report')}.json"
     told = RunReport(
         run=plan.run,
         ended_at=at.isoformat(timespec="seconds"),
@@ -244,14 +225,10 @@ def _ended(store: ObjectStore, plan: IngestPlan, progress: Progress, at: datetim
         again=again,
         wait_s=wait_s,
         report_key=key,
-        loaded=report.loaded,
-        unchanged=report.unchanged,
         quarantined=len(report.quarantined),
         not_prepared=len(progress.not_prepared),
         removed=len(report.removed),
-        passages=report.passages,
-        version=report.version,
-        published=report.published,
+        **report.model_dump(include={"loaded", "unchanged", "passages", "version", "published"}),
     )
 
 
@@ -265,11 +242,11 @@ def _empty(plan: IngestPlan) -> IngestReport:
 
 
 def _is_refusal(found: Quarantined) -> bool:
-    """Whether it is for the document's sake, and not because what was prepared of it is damaged."""
+    """Whether the document itself is at fault, and not its prepared object."""
     return found.code.startswith(DocumentRefused.code.partition("_")[0] + "_")
 
 
-def _remember(
+def _record(
     store: ObjectStore,
     plan: IngestPlan,
     one: _Slice,
@@ -277,35 +254,30 @@ def _remember(
     failed: Sequence[Quarantined],
     left: frozenset[str],
 ) -> list[str]:
-    """Remember what became of a slice's documents; the refused of which something is loaded, as it was before."""
+    """Record a slice's outcomes in the mirror; the refused documents of which an earlier version stays loaded."""
     stamps = {planned.item.source: planned.stamp for planned in one.planned}
     aside = {found.source for found in (*refused, *failed)}
-    loaded = {found.source: found for found in one.prepared if found.source not in aside}
-    for _ in range(MIRROR_ATTEMPTS):
-        mirror, etag = read_mirror(store, plan.collection)
+
+    def after(mirror: Mirror) -> Mirror:
         documents = {source: known for source, known in mirror.documents.items() if source not in left}
         if mirror.recipe_digest != plan.recipe_digest:
-            # What is not met by this recipe yet is to be met: its stamp fits no upload.
+            # Documents of an earlier recipe are to be prepared again: a blank stamp matches no upload.
             documents = {source: known.model_copy(update={"stamp": ""}) for source, known in documents.items()}
-        for source, prepared in loaded.items():
-            # What a model has left out is tried again whenever somebody looks at the folder.
-            stamp = stamps[source] if prepared.complete else ""
-            documents[source] = Mirrored(stamp=stamp, loaded=True, passages=prepared.passages)
-        for found in refused:
-            before = documents.get(found.source, Mirrored(stamp=""))
-            # What is in another document's way is tried again: that one may go.
-            stamp = "" if found.code == DocumentInvalid.code else stamps[found.source]
-            documents[found.source] = before.model_copy(update={"stamp": stamp, "refused": found})
-        declared = mirror.declaration
-        if plan.declaration is not None:
-            declared = _mirrored(plan.declaration, mirror.declaration)
-        kept = Mirror(recipe_digest=plan.recipe_digest, documents=documents, declaration=declared)
-        try:
-            store.write(mirror_key(plan.collection), kept.model_dump_json(by_alias=True).encode(), replaces=etag)
-        except PreconditionFailed:
-            continue
-        return [found.source for found in refused if documents[found.source].loaded]
-    raise PublishConflict(f"what is mirrored of {plan.collection} keeps changing")
+        for found in one.prepared:
+            if found.source not in aside:
+                # What a model left out is tried again with the next look at the folder.
+                stamp = stamps[found.source] if found.complete else ""
+                documents[found.source] = Mirrored(stamp=stamp, loaded=True, passages=found.passages)
+        for refusal in refused:
+            before = documents.get(refusal.source, Mirrored(stamp=""))
+            # A document that conflicts with another one is tried again: that one may be deleted.
+            stamp = "" if refusal.code == DocumentInvalid.code else stamps[refusal.source]
+            documents[refusal.source] = before.model_copy(update={"stamp": stamp, "refused": refusal})
+        declared = mirror.declaration if plan.declaration is None else _mirrored(plan.declaration, mirror.declaration)
+        return Mirror(recipe_digest=plan.recipe_digest, documents=documents, declaration=declared)
+
+    documents = update_record(store, mirror_key(plan.collection), Mirror, after).documents
+    return [found.source for found in refused if documents[found.source].loaded]
 
 
 def _mirrored(planned: DeclarationPlanned, before: Mirrored | None) -> Mirrored | None:

@@ -1,8 +1,9 @@
-"""What one step of an ingest of uploads leaves in the bucket for the next."""
+"""Records in the bucket that one step of an ingest leaves for the next."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
@@ -12,7 +13,7 @@ from cicada.corpus.passages import CorpusModel
 from cicada.errors import IndexCorrupt, PublishConflict
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, SourceItem
-from cicada.ingest.incoming.places import mirror_key
+from cicada.ingest.incoming.places import mirror_key, round_key
 
 
 class Planned(CorpusModel):
@@ -22,12 +23,12 @@ class Planned(CorpusModel):
     stamp: str = Field(description="tells one upload of the document from another")
 
     def digest(self) -> str:
-        """What this upload of the document is known by in keys: 32 hexadecimal digits."""
+        """Identifies this upload in keys: 32 hexadecimal digits."""
         return hashlib.sha256(f"{self.item.source}\0{self.stamp}".encode()).hexdigest()[:32]
 
 
 class DeclarationPlanned(CorpusModel):
-    """What a run is to do about the collection's declaration: publish one, withdraw it, or report that it is none."""
+    """What a run does about the collection's declaration: publish it, withdraw it, or report it as invalid."""
 
     stamp: str = Field("", description="of the upload; blank where it is not there any more")
     declaration: CollectionDeclaration | None = Field(None, description="to be published")
@@ -37,7 +38,7 @@ class DeclarationPlanned(CorpusModel):
 
 
 class IngestPlan(CorpusModel):
-    """What a run is to do."""
+    """What a run will do."""
 
     collection: str
     run: str
@@ -65,20 +66,15 @@ class Batch(CorpusModel):
 
 
 class UploadOutcome(CorpusModel):
-    """What became of one upload: one of the three."""
+    """The outcome of one upload: one of the three."""
 
     prepared: Prepared | None = None
     refused: Quarantined | None = None  # the document's fault: final until it is uploaded again
     failed: Quarantined | None = None  # for another reason: retried
 
-    @property
-    def final(self) -> bool:
-        """Whether nothing more is to be done about it."""
-        return self.failed is None
-
 
 class Mirrored(CorpusModel):
-    """A document of the folder, as it was last met."""
+    """A document of the folder, as last seen."""
 
     stamp: str = Field(description="of the upload that was loaded or refused; blank where it is to be met again")
     loaded: bool = Field(False, description="whether the collection's passages of this source are from the folder")
@@ -87,7 +83,7 @@ class Mirrored(CorpusModel):
 
 
 class Mirror(CorpusModel):
-    """What is known of a collection's folder."""
+    """The state of a collection's folder."""
 
     recipe_digest: str = ""
     documents: dict[str, Mirrored] = Field(default_factory=dict, description="by source")
@@ -95,7 +91,7 @@ class Mirror(CorpusModel):
 
 
 class CollectionTurn(CorpusModel):
-    """Whose turn it is at a collection: one run at a time plans, commits and remembers."""
+    """Which run works on a collection: one at a time plans and commits."""
 
     run: str = Field("", description="the run at work; blank for none")
     again: bool = Field(False, description="whether something was uploaded since it looked at the folder")
@@ -103,7 +99,7 @@ class CollectionTurn(CorpusModel):
 
 
 class PlanSummary(CorpusModel):
-    """What the workflow needs to know of a plan."""
+    """What the workflow needs of a plan."""
 
     collection: str
     run: str
@@ -126,7 +122,7 @@ class Progress(CorpusModel):
 
 
 class FinishedRun(CorpusModel):
-    """What a step of finishing tells the workflow; the whole report lies in the bucket."""
+    """What a finishing step returns to the workflow; the whole report is in the bucket."""
 
     collection: str
     run: str
@@ -163,43 +159,53 @@ class RunReport(CorpusModel):
 
 
 Record = TypeVar("Record", bound=BaseModel)
+ATTEMPTS = 10  # of a conditional write that loses to others
 
 
-def read_mirror(store: ObjectStore, collection: str) -> tuple[Mirror, str | None]:
-    """What is known of a collection's folder, as :func:`read_or_new`."""
-    return read_or_new(store, mirror_key(collection), Mirror)
+def outcome_key(of: IngestPlan | Batch, planned: Planned) -> str:
+    """Key of the outcome of one upload. It names the round: another look at the folder may divide it differently."""
+    return f"{round_key(of.collection, of.run, of.round, 'outcomes')}/{planned.digest()}.json"
 
 
-def read_or_new(store: ObjectStore, key: str, record: type[Record]) -> tuple[Record, str | None]:
-    """A record, and the object's entity tag; an empty one where there is none. Raises as :func:`read_record`."""
-    try:
-        found = store.read(key)
-    except ObjectMissing:
-        return record(), None
-    return _parsed(key, found.data, record), found.etag
+def read_mirror(store: ObjectStore, collection: str) -> Mirror:
+    """The state of a collection's folder; empty if there is none. Raises as :func:`find_record`."""
+    return find_record(store, mirror_key(collection), Mirror)[0] or Mirror()
 
 
 def read_record(store: ObjectStore, key: str, record: type[Record]) -> Record:
-    """A record. Raises IndexCorrupt if there is none, or it cannot be read."""
-    try:
-        return _parsed(key, store.read(key).data, record)
-    except ObjectMissing as error:
-        raise IndexCorrupt(f"{key} is missing", key=key) from error
+    """A record. Raises IndexCorrupt if it is missing or invalid, and IndexUnavailable."""
+    found, _ = find_record(store, key, record)
+    if found is None:
+        raise IndexCorrupt(f"{key} is missing", key=key)
+    return found
 
 
-def _parsed(key: str, data: bytes, record: type[Record]) -> Record:
+def find_record(store: ObjectStore, key: str, record: type[Record]) -> tuple[Record | None, str | None]:
+    """A record and the object's entity tag, if it exists. Raises IndexCorrupt if it is invalid, and
+    IndexUnavailable."""
     try:
-        return record.model_validate_json(data)
+        found = store.read(key)
+        return record.model_validate_json(found.data), found.etag
+    except ObjectMissing:
+        return None, None
     except ValidationError as error:
         raise IndexCorrupt(f"{key} cannot be read", key=key) from error
 
 
-def read_record_if_there(store: ObjectStore, key: str, record: type[Record]) -> Record | None:
-    """A record; None if there is none. Raises IndexCorrupt if it cannot be read."""
-    try:
-        return _parsed(key, store.read(key).data, record)
-    except ObjectMissing:
-        return None
+def update_record(store: ObjectStore, key: str, record: type[Record], change: Callable[[Record], Record]) -> Record:
+    """Change a record, or a new one, by a conditional write, so that no other run's change is lost. Raises
+    PublishConflict if others keep changing it."""
+    for _ in range(ATTEMPTS):
+        found, etag = find_record(store, key, record)
+        changed = change(found or record())
+        if changed == found:
+            return changed
+        try:
+            store.write(key, changed.model_dump_json(by_alias=True).encode(), replaces=etag)
+        except PreconditionFailed:
+            continue
+        return changed
+    raise PublishConflict(f"{key} keeps changing")
 
 
 def put_record(store: ObjectStore, key: str, record: BaseModel) -> None:
@@ -208,8 +214,8 @@ def put_record(store: ObjectStore, key: str, record: BaseModel) -> None:
 
 
 def write_again(store: ObjectStore, key: str, data: bytes) -> None:
-    """Write an object of this run; a step that is repeated replaces what it wrote before. Raises PublishConflict if the
-    same step is repeated by two at once."""
+    """Write an object of this run; a repeated step replaces it (Step Functions retries steps). Raises PublishConflict
+    if two processes run the same step at once."""
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed:
@@ -218,4 +224,4 @@ def write_again(store: ObjectStore, key: str, data: bytes) -> None:
             if found.data != data:
                 store.write(key, data, replaces=found.etag)
         except (ObjectMissing, PreconditionFailed) as error:
-            raise PublishConflict(f"{key} is written by somebody else") from error
+            raise PublishConflict(f"{key} is written by another process") from error

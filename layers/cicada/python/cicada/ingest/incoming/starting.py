@@ -1,4 +1,4 @@
-"""Starting the ingest workflow: one execution for all uploads of a window of time."""
+"""Start the ingest workflow: one execution for all uploads of a window of time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from cicada.errors import WorkflowUnavailable
 from cicada.ingest.incoming.places import execution_name
 
 START_CONFIG = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 4})
-"""What the Step Functions client is to be made with: time-outs in seconds."""
+"""Of the Step Functions client: time-outs in seconds."""
 DEFAULT_WINDOW_S = 30
-WINDOWS_TRIED = 3
-"""A window whose execution has ended before its time, because somebody stopped it, is left for the next."""
+WINDOWS_TRIED = 3  # if a window's execution was stopped before its time, the next window is used
 
 
 class IngestStarter:
-    """Starts executions whose names are made of their windows, so that a window has one, whoever starts it."""
+    """Starts executions named after their window of time, so that a window has one execution."""
 
     def __init__(self, client: Any, machine_arn: str, *, window_s: int = DEFAULT_WINDOW_S) -> None:
         """``client``: of Step Functions; ``machine_arn``: of a Standard state machine."""
@@ -29,10 +28,9 @@ class IngestStarter:
         self._window_s = window_s
 
     def start(self, collection: str, *, now_s: float) -> str:
-        """See that an execution will look at the collection after this moment (``now_s``, seconds since the epoch).
+        """Make sure that an execution looks at the collection after this moment (``now_s``, seconds since the epoch).
 
-        Returns the run's id: the execution's name. Raises WorkflowUnavailable if Step Functions does not respond, or
-        refuses.
+        Returns the run's id: the execution's name. Raises WorkflowUnavailable.
         """
         window = int(now_s // self._window_s)
         for number in range(window, window + WINDOWS_TRIED):
@@ -40,25 +38,25 @@ class IngestStarter:
             starts_at = datetime.fromtimestamp((number + 1) * self._window_s, UTC)
             told = {"collection": collection, "run": run, "startAt": starts_at.strftime("%Y-%m-%dT%H:%M:%SZ")}
             try:
+                # Idempotent while the execution runs; ExecutionAlreadyExists once it has ended.
                 self._client.start_execution(stateMachineArn=self._machine_arn, name=run, input=json.dumps(told))
-            except ClientError as error:
-                if error.response.get("Error", {}).get("Code") != "ExecutionAlreadyExists":
+            except (BotoCoreError, ClientError) as error:
+                if _code(error) != "ExecutionAlreadyExists":
                     raise WorkflowUnavailable(f"the ingest workflow could not be started: {error}") from error
-            except BotoCoreError as error:
-                raise WorkflowUnavailable(f"the ingest workflow could not be started: {error}") from error
             else:
                 return run
         raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} windows of {collection} have ended executions")
 
     def is_running(self, run: str) -> bool:
-        """Whether a run's execution has not ended. Raises WorkflowUnavailable if Step Functions does not respond, or
-        refuses."""
+        """Whether a run's execution has not ended. Raises WorkflowUnavailable."""
         arn = f"{self._machine_arn.replace(':stateMachine:', ':execution:')}:{run}"
         try:
             return bool(self._client.describe_execution(executionArn=arn)["status"] == "RUNNING")
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") == "ExecutionDoesNotExist":
+        except (BotoCoreError, ClientError) as error:
+            if _code(error) == "ExecutionDoesNotExist":
                 return False
-            raise WorkflowUnavailable(f"the ingest workflow could not be asked: {error}") from error
-        except BotoCoreError as error:
-            raise WorkflowUnavailable(f"the ingest workflow could not be asked: {error}") from error
+            raise WorkflowUnavailable(f"the ingest workflow's status is unknown: {error}") from error
+
+
+def _code(error: BotoCoreError | ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code")) if isinstance(error, ClientError) else ""
