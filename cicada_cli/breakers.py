@@ -87,7 +87,7 @@ def close(deployment: Deployment, name: str, *, now_s: Callable[[], float] = tim
             try:
                 store.swap(name, breaker, Breaker(revision=max(breaker.revision + 1, int(now_s() * 1000))))
             except Overtaken as overtaken:
-                breaker = overtaken.stands
+                breaker = overtaken.stored
                 continue
             say(f"{one_line(name)} is closed: calls go again, within seconds in every worker.")
             return Exit.DONE

@@ -56,7 +56,7 @@ def _posted_before_stored() -> list[Patch]:
         head = self._outbox.head
         frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
         for subscriber in head.subscribers:
-            self._lanes.send(Post(subscriber, frames))
+            self._queues.send(Post(subscriber, frames))
         return commit_it(self, commit)
 
     return [(DeliveryDriver, "_commit", eager)]

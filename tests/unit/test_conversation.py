@@ -94,7 +94,7 @@ def conversation(sessions, *pieces, model=None, **options):
 
 def assert_as_asked(done):
     """The question in the asker's words, and the asker is told."""
-    assert (done.query, done.by) == (FOLLOW_UP, "as_is")
+    assert done.query == FOLLOW_UP
     assert (done.degraded.code, done.degraded.message) == ("question_not_completed", NOT_COMPLETED)
 
 
@@ -105,7 +105,7 @@ def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
     model = ScriptedModel("What did Mara say ", "after she locked the boathouse?")
     attempt_budget = sub_budget()
     done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", attempt_budget)
-    assert (done.query, done.by, done.degraded) == (COMPLETED, "model", None)
+    assert (done.query, done.degraded) == (COMPLETED, None)
     assert model.prompts == [completing_prompt(FOLLOW_UP, [turn()])]
     assert [call.purpose for call in attempt_budget.made] == ["complete_question"]
     assert attempt_budget.calls_left == 1
@@ -131,13 +131,13 @@ def test_a_question_that_is_completed_from_an_answer_is_not_in_the_askers_own_wo
 def test_a_question_that_is_complete_is_never_sent_to_the_model(sessions, query):
     model = ScriptedModel(COMPLETED)
     done = conversation(sessions, model=model).complete(ask(query), "mara", sub_budget())
-    assert (done.query, done.by, done.degraded) == (query, "as_is", None)
+    assert (done.query, done.degraded) == (query, None)
     assert model.prompts == []
 
 
 def test_without_a_session_nothing_is_read(sessions):
     done = conversation(sessions).complete(ask(FOLLOW_UP, None), "mara", sub_budget())
-    assert (done.query, done.by) == (FOLLOW_UP, "as_is")
+    assert done.query == FOLLOW_UP
     assert sessions.calls == []
 
 
@@ -149,14 +149,14 @@ def test_the_session_is_read_once(sessions):
 def test_the_first_question_of_a_session_is_taken_as_it_is():
     model = ScriptedModel(COMPLETED)
     done = conversation(InMemorySessions(), model=model).complete(ask(FOLLOW_UP), "mara", sub_budget())
-    assert (done.query, done.by, done.degraded) == (FOLLOW_UP, "as_is", None)
+    assert (done.query, done.degraded) == (FOLLOW_UP, None)
     assert model.prompts == []
 
 
 @pytest.mark.parametrize(("subject", "tenant"), [("jonas", None), ("mara", "house")])
 def test_the_same_session_id_of_another_user_or_tenant_is_another_conversation(sessions, subject, tenant):
     question = replace(ask(FOLLOW_UP), tenant=tenant)
-    assert conversation(sessions).complete(question, subject, sub_budget()).by == "as_is"
+    assert conversation(sessions).complete(question, subject, sub_budget()).query == question.query
 
 
 def test_ids_cannot_be_chosen_to_collide():
@@ -193,7 +193,7 @@ def test_where_the_model_fails_the_question_stays(sessions):
 @pytest.mark.parametrize("written", ["UNCHANGED", " unchanged. ", FOLLOW_UP])
 def test_the_model_may_find_that_nothing_is_to_be_completed(sessions, written):
     done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", sub_budget())
-    assert (done.query, done.by, done.degraded) == (FOLLOW_UP, "as_is", None)
+    assert (done.query, done.degraded) == (FOLLOW_UP, None)
 
 
 def test_the_last_call_is_left_to_the_answer(sessions):
@@ -242,7 +242,7 @@ def test_an_unreadable_session_is_told_where_the_question_leans_on_it(sessions):
 
     sessions.before = fail
     follow_up = conversation(sessions).complete(ask(FOLLOW_UP), "mara", sub_budget())
-    assert (follow_up.query, follow_up.by) == (FOLLOW_UP, "as_is")
+    assert follow_up.query == FOLLOW_UP
     assert follow_up.degraded is not None
     assert follow_up.degraded.message == NOT_READ
     whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", sub_budget())
@@ -253,7 +253,7 @@ def test_turns_that_are_too_old_are_not_used_though_they_are_still_stored(sessio
     sessions.stored[SESSION] = Stored(ConversationSession((turn(ago_s=12 * 3600 + 1),)), 1)
     model = ScriptedModel(COMPLETED)
     done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", sub_budget())
-    assert (done.query, done.by, model.prompts) == (FOLLOW_UP, "as_is", [])
+    assert (done.query, model.prompts) == (FOLLOW_UP, [])
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
 

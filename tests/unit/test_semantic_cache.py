@@ -177,7 +177,7 @@ def test_a_model_that_was_not_measured_gets_stricter_thresholds(model_id: str, m
 
 @pytest.mark.parametrize(("replay", "near"), [(0.7, 0.8), (1.1, 0.8), (0.9, -1.1)])
 def test_thresholds_that_no_decision_can_be_made_by_are_refused(replay: float, near: float) -> None:
-    with pytest.raises(ValueError, match="cosines"):
+    with pytest.raises(ValueError, match="near <= replay"):
         Thresholds(replay, near)
 
 

@@ -170,7 +170,7 @@ def test_what_is_held_has_no_packed_vectors_and_one_entry_a_question() -> None:
 def test_entries_of_one_cosine_come_newest_first() -> None:
     held = HeldScope(4)
     held.add([entry(number) for number in range(20)], keep=20, now_s=0)
-    nearest = held.snapshot.nearest(np.array([1, 0, 0, 0], np.float32), at_least=0, limit=3, now_s=0)
+    nearest = held.snapshot.nearest(np.array([1, 0, 0, 0], np.float32), limit=3, now_s=0)
     assert [one.answered_at_ms for one, _ in nearest] == [19, 18, 17]
 
 

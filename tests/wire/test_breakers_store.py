@@ -59,7 +59,7 @@ def test_a_change_upon_an_old_view_is_refused_with_what_stands(store, old):
     store.swap("index", Breaker(), OPEN)
     with pytest.raises(Overtaken) as overtaken:
         store.swap("index", old, replace(OPEN, revision=NOW_MS + 5))
-    assert overtaken.value.stands == OPEN
+    assert overtaken.value.stored == OPEN
     assert store.read() == {"index": OPEN}
 
 
@@ -73,7 +73,7 @@ def test_a_change_upon_what_stands_takes_its_place(store):
 def test_a_breaker_that_was_deleted_meanwhile_begins_anew(store):
     with pytest.raises(Overtaken) as overtaken:
         store.swap("index", OPEN, replace(OPEN, revision=NOW_MS + 5))
-    assert overtaken.value.stands == Breaker()
+    assert overtaken.value.stored == Breaker()
 
 
 def test_two_workers_share_a_breaker(store):

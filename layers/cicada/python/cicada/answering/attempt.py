@@ -23,8 +23,8 @@ from cicada.attempts.strategy import (
     AnswerGiven,
     AnswerSink,
     AskedQuestion,
-    Checking,
-    Completing,
+    DependencyChecker,
+    QuestionCompleter,
     Retrieved,
     Strategy,
 )
@@ -33,7 +33,7 @@ from cicada.delivery.decide import NotYours
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Standalone
+from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey
 from cicada.errors import (
     AnswerTooLong,
     CicadaError,
@@ -97,8 +97,8 @@ class AttemptRunner:
         connections: Connections,
         strategies: Mapping[StrategyName, Strategy],
         *,
-        conversation: Completing | None = None,
-        breakers: Checking | None = None,
+        conversation: QuestionCompleter | None = None,
+        breakers: DependencyChecker | None = None,
         sinks: Sequence[AnswerSink] = (),
         changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: (),
         budget: RequestBudget | None = None,
@@ -371,7 +371,7 @@ class AttemptRunner:
         course.degraded = completed.degraded
         if completed.query != asked.query:
             course.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
-            driver.standalone(Standalone(completed.query, completed.degraded, completed.in_own_words))
+            driver.standalone(completed)
 
     def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
         """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""

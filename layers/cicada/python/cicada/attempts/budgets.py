@@ -1,8 +1,8 @@
-"""What one attempt may spend: time, calls to models, and the tokens and the cost of each call.
+"""The budgets of an attempt: time, model calls, and the tokens and cost of each call.
 
-A request's bounds on tokens and cost are split evenly over the calls that it may make. So they hold whatever fails,
-without a count that a killed worker could lose: no call may take more than its share. Where a pipeline's stages call
-models, too, retrieval has a part of each call's share, and may make some calls for each that the attempt is allotted.
+A request's tokens and cost are split evenly over the calls that it may make, and no call may exceed its share. The
+bounds therefore hold without a running count, which a killed worker could lose. Where pipeline stages call models too,
+retrieval gets a part of each call's share and some calls for each call that the attempt is allotted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from cicada.protocol.events import StrategyName
 from cicada.text.token_estimates import estimated_tokens
 
 RETRIEVAL_SHARE = 0.5
-"""Of each call's share of tokens and cost, what retrieval has where a pipeline's stages call models: with the two calls
-that a first attempt is allotted, a quarter of the request's bounds."""
+"""Retrieval's part of each call's share of tokens and cost, where pipeline stages call models. A first attempt is
+allotted two calls, so its retrieval gets a quarter of the request's bounds."""
 RETRIEVAL_CALLS_A_CALL = 8
 """Calls of a pipeline's stages, retries included, for each call that an attempt is allotted."""
-
 AGENT_CALLS_A_CALL = 8
 """Calls of an agent and its tools, retries included, for each call that an attempt is allotted."""
 
 
 def retrieval_share(pipeline: str, *, knowledge: bool = False, confirms: bool = False) -> float:
-    """Of each call's share, what retrieval has: nothing where it calls no text model."""
+    """Retrieval's part of each call's share: none where it calls no text model."""
     return RETRIEVAL_SHARE if knowledge or confirms or pipeline != "standard" else 0.0
 
 
@@ -47,26 +46,26 @@ class RequestBudget:
     """Input and output of all model calls together."""
     cost_usd: float = 0.40
     retrieval_share: float = 0.0
-    """Of each call's share of tokens and cost, what retrieval has for calls of its own, in [0, 1)."""
+    """See :data:`RETRIEVAL_SHARE`; in [0, 1)."""
 
     @property
     def tokens_a_call(self) -> int:
-        """A call's share, without what retrieval has of it."""
+        """A call's share without retrieval's part."""
         return self.tokens // MAX_MODEL_CALLS - self.retrieval_tokens_a_call
 
     @property
     def cost_usd_a_call(self) -> float:
-        """A call's share, without what retrieval has of it."""
+        """A call's share without retrieval's part."""
         return self.cost_usd / MAX_MODEL_CALLS - self.retrieval_cost_usd_a_call
 
     @property
     def retrieval_tokens_a_call(self) -> int:
-        """What retrieval has of a call's share."""
+        """Retrieval's part of a call's share."""
         return int(self.tokens // MAX_MODEL_CALLS * self.retrieval_share)
 
     @property
     def retrieval_cost_usd_a_call(self) -> float:
-        """What retrieval has of a call's share."""
+        """Retrieval's part of a call's share."""
         return self.cost_usd / MAX_MODEL_CALLS * self.retrieval_share
 
 
@@ -75,7 +74,7 @@ Purpose = Literal["answer", "complete_question", "retrieval", "agent", "judge"]
 
 @dataclass(frozen=True)
 class ModelCall:
-    """What one use of a text model took, retries included."""
+    """What one use of a text model took, including retries."""
 
     purpose: Purpose
     model_id: str
@@ -90,18 +89,18 @@ class ModelCall:
 
     @property
     def spent(self) -> RequestSpend:
-        """What it took; its cost is not known where a request went out whose usage was not reported."""
-        price = cost(self.model_id, self.usage)
-        known = price is not None and (self.usage.reported or not self.calls)
-        usd = price.usd if price is not None and known else None
-        return RequestSpend(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd)
+        """Tokens and cost. The cost is unknown if a request went out whose usage was not reported."""
+        price = cost(self.model_id, self.usage) if self.usage.reported or not self.calls else None
+        return RequestSpend(
+            self.calls, self.usage.input_tokens, self.usage.output_tokens, None if price is None else price.usd
+        )
 
 
 class SubBudget:
-    """What an attempt may take for calls beside the writing of its answer, as a token budget. Thread-safe.
+    """A token budget for the calls of an attempt that do not write its answer. Thread-safe.
 
-    It is cut from the attempt's own allotment, which the request's head holds: a worker that is killed loses all of it,
-    so no count of it can be lost.
+    It is part of the attempt's allotment, which the request's head holds. A killed worker forfeits the whole allotment,
+    so nothing has to be counted across workers.
     """
 
     def __init__(self, whose: str, *, calls: int, tokens: int, cost_usd: float) -> None:
@@ -130,7 +129,7 @@ class SubBudget:
             self._cost_usd -= usd
 
     def settle(self, model_id: str, most: Usage, taken: Usage) -> None:
-        """A call that could take ``most``, by :meth:`allow`, has taken so much: the rest is there again."""
+        """Give back what a call did not use of the ``most`` that :meth:`allow` set aside."""
         allowed, taken_by = _takes(model_id, most), _takes(model_id, taken)
         with self._lock:
             self._tokens += allowed[0] - taken_by[0]
@@ -138,7 +137,7 @@ class SubBudget:
 
 
 def retrieval_budget(allotted: int, budget: RequestBudget) -> SubBudget:
-    """What the retrieval of an attempt may take that is allotted so many calls."""
+    """The retrieval budget of an attempt that is allotted so many calls."""
     return SubBudget(
         "retrieval",
         calls=allotted * RETRIEVAL_CALLS_A_CALL,
@@ -148,13 +147,13 @@ def retrieval_budget(allotted: int, budget: RequestBudget) -> SubBudget:
 
 
 def _takes(model_id: str, usage: Usage) -> tuple[int, float]:
-    """Tokens and US dollars; a model without a known price costs nothing that could be counted."""
+    """Tokens and US dollars; a model without a known price counts as free."""
     price = cost(model_id, usage)
     return usage.input_tokens + usage.output_tokens, 0.0 if price is None else price.usd
 
 
 class AttemptBudget(Stoppable):
-    """An attempt's allowance, a :class:`cicada.models.ports.CallScope` among it. Thread-safe."""
+    """An attempt's budget, and the :class:`cicada.models.ports.CallScope` of its answer. Thread-safe."""
 
     def __init__(
         self,
@@ -165,13 +164,13 @@ class AttemptBudget(Stoppable):
         budget: RequestBudget | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Allow ``calls`` to text models until ``deadline``, on the monotonic clock."""
+        """Allow ``calls`` to text models until ``deadline`` on the monotonic clock."""
         super().__init__()
         self.strategy = strategy
         self.budget = budget or RequestBudget()
         self.monotonic = monotonic
         self.made: list[ModelCall] = []
-        """What was used so far, in order."""
+        """The calls so far, in order."""
         self.retrieval = retrieval_budget(calls, self.budget)
         self._allotted = calls
         self._calls_left = calls
@@ -196,9 +195,9 @@ class AttemptBudget(Stoppable):
             self._calls_left -= 1
 
     def agent_sub_budget(self) -> SubBudget:
-        """All that is left of the attempt's allotment, for an agent and its tools; no call of another kind is left.
+        """Hand the rest of the attempt's allotment to an agent and its tools; no other call can be made afterwards.
 
-        The whole of each call's share is in it, retrieval's part too, less what was used before.
+        It includes retrieval's part of each call's share, and excludes what was used before.
 
         Raises:
             BudgetSpent: no call is left.
@@ -212,13 +211,14 @@ class AttemptBudget(Stoppable):
         tokens, usd = self._allotted * share_tokens, self._allotted * share_usd
         for call in made:
             spent = call.spent
-            known = spent.usd is not None and (call.usage.reported or not call.calls)
-            tokens -= spent.input_tokens + spent.output_tokens if known else call.calls * share_tokens
-            usd -= spent.usd if known and spent.usd is not None else call.calls * share_usd
+            if spent.usd is None:  # unknown: count each call's whole share
+                tokens, usd = tokens - call.calls * share_tokens, usd - call.calls * share_usd
+            else:
+                tokens, usd = tokens - spent.input_tokens - spent.output_tokens, usd - spent.usd
         return SubBudget("agent", calls=self._allotted * AGENT_CALLS_A_CALL, tokens=tokens, cost_usd=usd)
 
     def admit(self, model_id: str, prompt: Prompt, max_tokens: int) -> None:
-        """Raise BudgetSpent if a call could take more tokens, or cost more, than its share of the request's budget."""
+        """Raise BudgetSpent if a call could take more tokens, or cost more, than a call's share."""
         tokens = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
         if tokens + max_tokens > self.budget.tokens_a_call:
             raise BudgetSpent(f"the call could take {tokens + max_tokens} tokens of {self.budget.tokens_a_call}")
@@ -227,11 +227,11 @@ class AttemptBudget(Stoppable):
             raise BudgetSpent(f"the call could cost {price.usd:.4f} USD of {self.budget.cost_usd_a_call:.4f}")
 
     def note(self, call: ModelCall) -> None:
-        """Note what a call took."""
+        """Record a call."""
         with self._lock:
             self.made.append(call)
 
     @property
     def spent(self) -> RequestSpend:
-        """What all calls took together."""
+        """The total of all calls."""
         return sum((call.spent for call in self.made), RequestSpend())

@@ -1,4 +1,4 @@
-"""The chain of strategies: where a route enters it, what follows a failure, and what a client is told of it."""
+"""The chain of strategies: where a route enters, what follows a failure, and how failures are shown to the client."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FALLS_TO: Mapping[StrategyName, tuple[StrategyName, ...]] = {
     "profile_agent": ("rag",),
     "theory_agent": ("rag",),
 }
-"""After a failure, the first of these that has not failed yet; where there is none, every way has been tried.
+"""The fallbacks of each strategy: the first that has not failed yet is next; the chain ends where there is none.
 
-Hybrid → RAG → CAG → Direct; a policy question enters at CAG and falls to RAG before Direct. An agent's question falls
-to RAG, too: what the text says can be told without the agent.
+Hybrid → RAG → CAG → Direct. A policy question enters at CAG and falls back to RAG before Direct. An agent's question
+also falls back to RAG: what the text says can be answered without the agent.
 """
 
 SEARCHING: frozenset[Route] = frozenset({"hybrid", "rag", "cag"})
@@ -28,18 +28,18 @@ SEARCHING: frozenset[Route] = frozenset({"hybrid", "rag", "cag"})
 MAX_MODEL_CALLS = 4
 """Calls to text models that one request may make, over all attempts, retries and take-overs."""
 MAX_CALLS_AN_ATTEMPT = 2
-"""Of those, how many one attempt may make: to complete a question and answer it, or to try again."""
+"""The most of those that one attempt may make: to complete a question and answer it, or to retry."""
 AGENTS: tuple[StrategyName, ...] = ("profile_agent", "theory_agent")
-"""The strategies that a deployment may be without."""
+"""The strategies that can change a user's profiles; optional in a deployment."""
 LAST_RESORT: StrategyName = "direct"
-"""One call is kept for it while any other strategy is tried."""
+"""One call is reserved for it while other strategies are tried."""
 
 
 def entry_strategy(route: Route, *, knowledge: bool = False, agents: bool = True) -> StrategyName:
-    """The strategy that a route enters at: its own where there is one, else ``rag``.
+    """The strategy that a route enters at: the one of its name, else ``rag``.
 
-    Without ``agents``, what is theirs enters where they fall to. With ``knowledge``, the search by what collections
-    declare is hybrid's: routes that search enter there, and ``rag`` is the plain search that they fall to.
+    Without ``agents``, their routes enter at ``rag``. With ``knowledge``, routes that search enter at ``hybrid``, which
+    searches by what collections declare, and ``rag`` is the plain search that they fall back to.
     """
     if not agents and route in AGENTS:
         route = "rag"
@@ -49,19 +49,19 @@ def entry_strategy(route: Route, *, knowledge: bool = False, agents: bool = True
 
 
 def next_strategy(strategy: StrategyName, failed: Collection[StrategyName]) -> StrategyName | None:
-    """What is tried after ``strategy``, given all that have failed; None when nothing is left."""
+    """The strategy after ``strategy``, given those that have failed; None when nothing is left."""
     return next((other for other in FALLS_TO.get(strategy, ()) if other not in failed), None)
 
 
 def longest_path(strategy: StrategyName, failed: frozenset[StrategyName] = frozenset()) -> tuple[StrategyName, ...]:
-    """Every strategy that one execution goes through if each fails, from ``strategy`` on."""
+    """The strategies that one execution tries if each fails, from ``strategy`` on."""
     failed |= {strategy}
     following = next_strategy(strategy, failed)
     return (strategy, *(longest_path(following, failed) if following else ()))
 
 
 def allotted_calls(strategy: StrategyName, reserved: int) -> int:
-    """How many calls to text models an attempt gets, when ``reserved`` were allotted to those before it."""
+    """How many model calls an attempt gets when earlier attempts were allotted ``reserved``."""
     kept = 0 if strategy == LAST_RESORT else 1
     return max(0, min(MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS - reserved - kept))
 
@@ -74,9 +74,9 @@ _WORKFLOW_ERRORS = {
     "Runtime.ExitError": ("worker_died", "Its worker was interrupted."),
     "Runtime.OutOfMemory": ("worker_died", "Its worker was interrupted."),
 }
-"""Names that Lambda and Step Functions give to failures of the worker itself."""
+"""What Lambda and Step Functions call failures of the worker itself."""
 WORKER_LOSSES = frozenset({"worker_timeout", "worker_died", WorkerLost.code})
-"""Codes of attempts whose worker ended without a word."""
+"""Codes of attempts whose worker ended before it could report."""
 _BY_CODE = {code: (code, reason) for code, reason in _WORKFLOW_ERRORS.values()}
 
 
@@ -87,11 +87,10 @@ def _family(root: type[CicadaError]) -> Iterator[type[CicadaError]]:
 
 
 def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> StrategyFailure:
-    """One strategy's failure in words for people.
+    """One strategy's failure as the client sees it.
 
-    Args:
-        caught: the ``Error`` and ``Cause`` of a state's ``Catch``. ``Error`` is the class of our own exceptions, or its
-            code, or a name of Lambda's or Step Functions'. ``Cause`` is for the log alone: it may hold internals.
+    ``caught`` is the ``Error`` and ``Cause`` of a state's ``Catch``. ``Error`` is the class or code of one of our
+    exceptions, or a name of Lambda's or Step Functions'. ``Cause`` may hold internals, so it only goes to the log.
     """
     name = str(caught.get("Error", ""))
     for kind in _family(CicadaError):
@@ -104,10 +103,9 @@ def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> Strat
 def strategy_failures(
     caught: Mapping[StrategyName, Mapping[str, Any]], entry: StrategyName | None
 ) -> tuple[StrategyFailure, ...]:
-    """Every failure so far, in the order in which the workflow tried (a JSON object promises none).
+    """Every failure so far, in the order of the workflow's attempts (a JSON object has no order).
 
-    Args:
-        entry: the strategy that the execution entered at; what was tried before it, by another, comes first.
+    ``entry`` is the strategy that the execution entered at; failures of an earlier execution come first.
     """
     order = {strategy: place for place, strategy in enumerate(longest_path(entry or entry_strategy("rag")))}
     tried = sorted(caught, key=lambda strategy: order.get(strategy, -1))

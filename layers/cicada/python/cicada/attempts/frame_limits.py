@@ -1,4 +1,4 @@
-"""Events cut to the size that the wire takes."""
+"""Cuts events to the size limit of a frame."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from cicada.delivery.outbox import MIN_PART_BYTES, json_bytes, split_text
 from cicada.protocol.events import MAX_EVENT_BYTES, Citation, Citations, Source, Sources, dump_event
 
 MAX_SENTENCE_CHARS = 1_000
-"""As much of a cited sentence as its citation repeats."""
+"""The part of a cited sentence that its citation repeats."""
 _ENVELOPE_BYTES = 256
 """What a frame adds around an event: requestId, seq and the braces of lists."""
 _LINE_BYTES = 160
 _LABELS = frozenset({"episode_name", "speaker", "source", "title", "section", "profile", "field"})
-"""Of places: their names. What else they hold are ids, of which a part says nothing."""
+"""The parts of a locator that are names; the others are ids, which are useless when cut."""
 _BUDGET_BYTES = MAX_EVENT_BYTES - _ENVELOPE_BYTES
 
 
 def fit_sources(event: Sources) -> Sources:
     """The event within :data:`MAX_EVENT_BYTES`.
 
-    Contexts go first; then the longest texts are cut to about a line, and say so; then what reasons have matched goes,
-    and all reasons but each source's first; then the rest of the texts, and the ends of the longest names in the
-    places. Where all that is not enough, the last sources are left out: a citation of one names its passage and place.
+    The order of the cuts: contexts are dropped; the longest texts are cut to about a line and marked as clipped;
+    ``matched`` of the reasons is dropped, then all reasons but each source's first; the rest of the texts is dropped,
+    then the ends of the longest names in locators. If that is not enough, the last sources are left out: a citation of
+    such a source still names its passage and locator.
     """
     if _fits(event):
         return event
@@ -50,7 +51,7 @@ def _each(event: Sources, change: Callable[[Source], Source]) -> Sources:
 
 
 def _cut_until_fit(event: Sources, cut: Callable[[Source, int], Source], limit: int, *, least: int = 0) -> Sources:
-    """Cut every source, by a limit in bytes that shrinks until the event fits, or is the least."""
+    """Cut every source with a shrinking limit in bytes, until the event fits or the limit is ``least``."""
     while not _fits(event) and limit > least:
         limit = max(least, limit * 3 // 4)
         event = event.model_copy(update={"sources": tuple(cut(source, limit) for source in event.sources)})
@@ -72,7 +73,7 @@ def _without_more_reasons(source: Source) -> Source:
 
 
 def _names(locator: CitedLocator) -> dict[str, str]:
-    """What people call the parts of a place, by their attributes."""
+    """The names in a locator, by attribute."""
     return {name: value for name, value in locator if isinstance(value, str) and name in _LABELS}
 
 
@@ -90,7 +91,7 @@ def _clipped(text: str, max_bytes: int) -> str:
 def fit_citations(
     attempt: int, citations: Sequence[Citation], not_attributed: tuple[int, ...] = ()
 ) -> Iterator[Citations]:
-    """The citations in as many events as they need; one where the answer has none, with what is not attributed."""
+    """The citations in as many events as they need, at least one; the last one has ``not_attributed``."""
     part: list[Citation] = []
     size = 0
     for citation in citations:

@@ -1,4 +1,4 @@
-"""A way to answer, seen from the attempt that runs it, and what an attempt needs beside it."""
+"""The contract between an attempt and its strategy, and the ports that an attempt needs."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Protocol
 
 from cicada.agents.ports import ProfileWritten, TheoryVerdict, ToConfirm
 from cicada.attempts.budgets import AttemptBudget
-from cicada.delivery.record import Question, RequestKey
+from cicada.delivery.record import Question, RequestKey, Standalone
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Citation, Degraded, Reused, Source, Sources, StrategyFailure, StrategyName
 
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question, with what is known around it."""
+    """A question and its context."""
 
     key: RequestKey
     question: Question
     query: str
-    """The question as it can be understood by itself: ``question.query``, or that completed from the conversation."""
+    """The standalone question: ``question.query``, or its completion from the conversation."""
     failed: tuple[StrategyFailure, ...] = ()
-    """What was tried before for this request, in order."""
+    """The earlier attempts at this request, in order."""
     found_before: Callable[[], Sources | None] = lambda: None
-    """The latest passages that an earlier attempt at this request had retrieved; reads the log when it is called."""
+    """Reads the log for the latest passages that an earlier attempt retrieved."""
     at_ms: int = 0
     """When it was asked, in epoch milliseconds."""
     may_write: Callable[[], bool] = lambda: True
-    """Whether the attempt may still change what is the user's: the request is open, and no other attempt has begun. A
-    consistent read of the request's head. Raises DeliveryUnavailable if that cannot be read."""
+    """Whether the attempt may still change the user's data: the request is open and no other attempt has begun. Makes a
+    consistent read of the request's head; raises DeliveryUnavailable if that fails."""
     on_change: Callable[[ProfileWritten | ToConfirm], None] = lambda _: None
-    """Told what was changed for the user, or waits for their confirmation: they hear of it whatever becomes of the
-    attempt."""
+    """Called for every change, and for every change that waits for the user's confirmation: the user is notified even
+    if the attempt fails."""
     in_own_words: bool = False
-    """Where ``query`` was completed: every telling word of it is the asker's, so that it counts as said by them."""
+    """See :class:`cicada.delivery.record.Standalone`; such a completion counts as said by the asker."""
 
 
 @dataclass(frozen=True)
@@ -43,44 +43,43 @@ class Retrieved:
 
     sources: tuple[Source, ...]
     found: int
-    """How many were found, of which the prompt takes the best."""
+    """How many were found; the prompt takes the best."""
     index_version: str
     searched: int = 0
     """Passages that were ranked."""
     engine: str = "shards"
-    """What searched, see :class:`cicada.retrieval.ports.SearchResult`; ``cache`` where earlier answers alone did."""
+    """See :class:`cicada.retrieval.ports.SearchResult`; ``cache`` if only earlier answers were searched."""
     degraded: tuple[Degraded, ...] = ()
     """What the search had to do without."""
     retrieval_ms: int | None = None
-    """Of the search; None where there was none."""
+    """Duration of the search; None if there was none."""
     cache_ms: int | None = None
-    """Of the look-up in the semantic cache; None where there was none."""
+    """Duration of the cache lookup; None if there was none."""
     reused: Reused | None = None
-    """The earlier answer that this one makes use of."""
+    """The earlier answer that this one uses."""
     offered: bool = False
-    """Found by an attempt that failed: shown, but not what the answer rests on."""
+    """Whether a failed attempt found them: they are shown, but the answer does not rest on them."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer is whole; always the last step."""
+    """The answer is complete; always the last step."""
 
     stop_reason: str
     model_id: str
-    """Who wrote the text: of a replayed answer, who wrote it then."""
+    """The model that wrote the text, also of a replayed answer."""
     citations: tuple[Citation, ...] | None = None
-    """Every marker of the text, checked; None where nothing was retrieved to cite."""
+    """Every marker of the text, checked; None if nothing was retrieved."""
     not_attributed: tuple[int, ...] = ()
-    """The numbers of all sources, where the text has no marker to say which of them it rests on."""
+    """The numbers of all sources, if the text has no citation marker."""
     changes: int | None = None
-    """Changes of the user's profiles that the answer made or waits to have confirmed; None where it could make none."""
-
+    """Profile changes that were made or wait for confirmation; None if the answer could make none."""
     verdict: TheoryVerdict | None = None
-    """On the theory of the question, where there is one."""
+    """On the theory that the question is about, if any."""
 
     @property
     def grounded(self) -> bool:
-        """Whether the answer rests on a retrieved passage: a marker names one, and nothing is found against it."""
+        """Whether at least one citation marker names a passage and was not found wrong."""
         return any(citation.verdict != "unverified" for citation in self.citations or ())
 
     @property
@@ -102,7 +101,7 @@ class Strategy(Protocol):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The dependencies without which it cannot answer, by the names of their circuit breakers."""
+        """The circuit breakers of the dependencies without which it cannot answer."""
         ...
 
     def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
@@ -117,7 +116,7 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class AnswerGiven:
-    """An answer that is complete, for those who keep it: the conversation, and the semantic cache."""
+    """A complete answer, as the sinks get it: the conversation and the semantic cache."""
 
     asked: AskedQuestion
     strategy: StrategyName
@@ -127,44 +126,25 @@ class AnswerGiven:
     at_ms: int
 
 
-class Completed(Protocol):
-    """A question as it can be understood by itself."""
+class QuestionCompleter(Protocol):
+    """Completes questions from their conversation."""
 
-    @property
-    def query(self) -> str:
-        """The question, completed where it leant on the conversation."""
-        ...
-
-    @property
-    def degraded(self) -> Degraded | None:
-        """What is to be said of it, if it could not be completed as it should."""
-        ...
-
-    @property
-    def in_own_words(self) -> bool:
-        """Of a completed question: whether every telling word is the asker's, and none comes from an answer."""
+    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> Standalone:
+        """Complete a question. Raises only Stopped: other failures are reported in ``degraded``."""
         ...
 
 
-class Completing(Protocol):
-    """Completes questions from the conversation that they stand in."""
-
-    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> Completed:
-        """Complete a question. Raises Stopped alone: what fails is told by ``degraded``."""
-        ...
-
-
-class Checking(Protocol):
+class DependencyChecker(Protocol):
     """Knows which dependencies are down."""
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise DependencyDown if one of them is."""
+        """Raise DependencyDown if one of them is down."""
         ...
 
 
 class AnswerSink(Protocol):
-    """Keeps answers after their terminal event is out."""
+    """Stores answers after their terminal event was delivered."""
 
     def keep(self, given: AnswerGiven) -> None:
-        """Keep what is worth keeping. What it raises is logged, and the answer stands."""
+        """Store an answer if it is worth keeping. An exception is logged and does not affect the answer."""
         ...

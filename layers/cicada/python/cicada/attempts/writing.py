@@ -1,4 +1,4 @@
-"""A model's answer, gathered while it is passed on."""
+"""Streams a model's answer and accounts for the call."""
 
 from __future__ import annotations
 
@@ -29,14 +29,12 @@ def write(
 ) -> Generator[TextDelta, None, WrittenAnswer]:
     """Yield the pieces of a model's answer and return the whole.
 
-    However it ends, what it took is noted on ``attempt_budget`` and told in the request's story.
+    However it ends, its usage is recorded on ``attempt_budget`` and in the request trace.
 
     Raises:
         AnswerIncomplete: the model wrote nothing.
-        BudgetSpent: the call could take more than its share of the request's budget, or none is left.
-        OutOfTime: no time is left for it.
-        ModelError: as the model does.
-        Stopped: nobody wants the answer any more.
+        BudgetSpent: the call could exceed its share of the request's budget, or no call is left.
+        OutOfTime, ModelError, Stopped.
     """
     attempt_budget.admit(model.model_id, prompt, model.max_tokens)
     time_left_s = attempt_budget.time_left_s()
@@ -48,7 +46,7 @@ def write(
         with closing(model.stream(prompt, time_budget_s=time_left_s, call_scope=record)) as stream:
             for step in stream:
                 if isinstance(step, TextDelta):
-                    # A lone surrogate is no character: it can be neither stored nor sent.
+                    # A lone surrogate cannot be encoded as UTF-8, so it could be neither stored nor sent.
                     piece = TextDelta(step.text.encode("utf-8", "replace").decode())
                     record.piece()
                     pieces.append(piece.text)
@@ -75,7 +73,7 @@ def write(
 def write_whole(
     model: TextModel, prompt: Prompt, attempt_budget: AttemptBudget, purpose: Purpose = "answer"
 ) -> WrittenAnswer:
-    """What :func:`write` returns, for those who have no use for its pieces. Raises as it does."""
+    """Run :func:`write` to its end and return the whole answer."""
     pieces = write(model, prompt, attempt_budget, purpose)
     while True:
         try:
@@ -86,7 +84,7 @@ def write_whole(
 
 
 def note_call(call: ModelCall, attempt_budget: AttemptBudget) -> None:
-    """Note what a use of a model took, and tell it in the request's story."""
+    """Record a use of a model on the attempt's budget and in the request trace."""
     attempt_budget.note(call)
     price = cost(call.model_id, call.usage) if call.usage.reported else None
     log_event(
@@ -107,12 +105,12 @@ def note_call(call: ModelCall, attempt_budget: AttemptBudget) -> None:
 
 
 class _Record(CountedCallScope):
-    """Counts and times one use of a model; the call scope that the model is held by."""
+    """Counts and times one use of a model, as the model's call scope."""
 
     def __init__(self, model_id: str, purpose: Purpose, attempt_budget: AttemptBudget) -> None:
         super().__init__(attempt_budget)
         self.usage = Usage(reported=False)
-        self.fault: str | None = CicadaError.code  # of a bug, unless another end comes first
+        self.fault: str | None = CicadaError.code  # holds for an unexpected exception; every known end overwrites it
         self._model_id = model_id
         self._purpose = purpose
         self._attempt_budget = attempt_budget
@@ -124,7 +122,6 @@ class _Record(CountedCallScope):
             self._first_piece_ms = self._elapsed_ms()
 
     def close(self) -> None:
-        """Note and tell what the call took."""
         call = ModelCall(
             purpose=self._purpose,
             model_id=self._model_id,

@@ -1,9 +1,9 @@
-"""The states of a circuit breaker, what changes them, and the leave for one call.
+"""The states of a circuit breaker and their transitions, without I/O.
 
-*Closed*: every call goes, and failures are remembered until one goes well. After :attr:`Policy.failures` within
-:attr:`Policy.window_s` it is *open*: no call goes for a while. Then it is *half open*: one call at a time goes, the
-probe. A probe that goes well closes the breaker; one that fails opens it for twice as long. A probe that is given up
-leaves its place to the next; one whose worker died does so when its time is over.
+*Closed*: every call is made, and failures are counted until one succeeds. After :attr:`Policy.failures` within
+:attr:`Policy.window_s` it is *open*: no call is made for a while. Then it is *half open*: one call at a time, the
+probe. A successful probe closes the breaker; a failed one opens it for twice as long. A probe that is released, or
+whose worker died :attr:`Policy.probe_s` ago, makes room for another.
 
 Source: M. Nygard, Release It! (2nd ed., 2018), "Circuit Breaker".
 """
@@ -11,8 +11,7 @@ Source: M. Nygard, Release It! (2nd ed., 2018), "Circuit Breaker".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Literal, Protocol
+from typing import Literal
 
 Stage = Literal["closed", "open", "half_open"]
 
@@ -22,15 +21,15 @@ class Policy:
     """When a breaker opens, and for how long."""
 
     failures: int = 5
-    """Within the window, after which it opens."""
+    """The failures within the window that open it."""
     window_s: float = 30.0
     first_rest_s: float = 5.0
-    """How long it is open at first; doubled each time that the probe fails."""
+    """How long it is open at first; doubles with every failed probe."""
     longest_rest_s: float = 120.0
     jitter: float = 0.25
-    """The share of a rest by which it may be shorter, at random: breakers that opened together probe apart."""
+    """The share by which a rest is shortened at random, so that breakers that opened together probe apart."""
     probe_s: float = 60.0
-    """After which a probe without an outcome is taken for dead."""
+    """After which a probe without an outcome counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +37,24 @@ class Breaker:
     """One breaker as it is stored. Times are epoch milliseconds."""
 
     revision: int = 0
-    """Grows with every change; 0 before the first. It grows with the clock too, so that one that was deleted and begins
-    anew is not mistaken for what it was."""
+    """0 before the first change. At least the time of the change, so that an item that was deleted and created again
+    never repeats a revision."""
     failures_ms: tuple[int, ...] = ()
-    """The last failures while it was closed, in order."""
+    """The recent failures while closed, in order."""
     open_since_ms: int | None = None
-    """When it opened, and has not closed since; None while it is closed."""
+    """None while it is closed."""
     openings: int = 0
     """How often it has opened since it was last closed."""
     retry_at_ms: int = 0
-    """From when on it may be probed."""
+    """When it may be probed."""
     probe: str | None = None
-    """The call that probes it."""
+    """The id of the probe under way."""
     probe_until_ms: int = 0
     cause: str | None = None
     """The code of the error that opened it last."""
 
     def stage(self, now_ms: int) -> Stage:
-        """Where it stands."""
+        """Its state now."""
         if self.open_since_ms is None:
             return "closed"
         return "open" if now_ms < self.retry_at_ms else "half_open"
@@ -67,15 +66,15 @@ class Breaker:
 
 @dataclass(frozen=True)
 class ProbePermit:
-    """One call's leave to probe a breaker."""
+    """Permission for one call to probe a breaker."""
 
     id: str
     open_since_ms: int
-    """Of the breaker when it was claimed: tells this outage from another."""
+    """Identifies the outage that the probe belongs to."""
 
 
 def entry(breaker: Breaker, now_ms: int) -> Literal["go", "probe", "refuse"]:
-    """What a call may do: go, go as the probe once it has claimed that, or not go."""
+    """Whether a call may be made, may be made as the probe once it is claimed, or is refused."""
     stage = breaker.stage(now_ms)
     if stage == "closed":
         return "go"
@@ -83,14 +82,14 @@ def entry(breaker: Breaker, now_ms: int) -> Literal["go", "probe", "refuse"]:
 
 
 def claimed(breaker: Breaker, probe_id: str, now_ms: int, policy: Policy) -> Breaker:
-    """With its probe claimed; unchanged where it cannot be."""
+    """The breaker with its probe claimed; unchanged if that is not possible."""
     if entry(breaker, now_ms) != "probe":
         return breaker
     return _changed(breaker, now_ms, probe=probe_id, probe_until_ms=now_ms + _ms(policy.probe_s))
 
 
 def failed(breaker: Breaker, code: str, now_ms: int, policy: Policy, share: float) -> Breaker:
-    """After a failed call that was no probe. One that is open already says nothing new."""
+    """After a failed call other than a probe; unchanged if it is already open."""
     if breaker.open_since_ms is not None:
         return breaker
     recent = [at for at in breaker.failures_ms if at > now_ms - _ms(policy.window_s)]
@@ -101,37 +100,35 @@ def failed(breaker: Breaker, code: str, now_ms: int, policy: Policy, share: floa
 
 
 def went_well(breaker: Breaker, now_ms: int) -> Breaker:
-    """After a call, no probe, that went well: its failures were passing ones. An open breaker waits for its probe."""
+    """After a successful call other than a probe: forgets its failures. Only a probe closes an open breaker."""
     if breaker.open_since_ms is not None or not breaker.failures_ms:
         return breaker
     return _changed(breaker, now_ms, failures_ms=())
 
 
 def probe_failed(breaker: Breaker, probe: ProbePermit, code: str, now_ms: int, policy: Policy, share: float) -> Breaker:
-    """After a failed probe; unchanged where another call probes by now. For the rest see :func:`failed`."""
+    """After a failed probe; unchanged if another call is the probe by now."""
     if breaker.probe != probe.id:
         return breaker
     return _opened(breaker, code, now_ms, policy, share)
 
 
 def probe_succeeded(breaker: Breaker, probe: ProbePermit, now_ms: int) -> Breaker:
-    """After a probe that went well; unchanged where the breaker has closed since.
+    """After a successful probe; unchanged if the breaker has closed since.
 
-    A late one counts too, though another call probes by now: it began after the breaker had opened. Else a model that
-    takes longer to answer than a probe may take would never be found well.
+    A late success counts even if another call is the probe by now. Otherwise the breaker of a model that takes longer
+    than :attr:`Policy.probe_s` would never close.
     """
-    if breaker.open_since_ms != probe.open_since_ms:
-        return breaker
-    return closed(breaker, now_ms)
+    return closed(breaker, now_ms) if breaker.open_since_ms == probe.open_since_ms else breaker
 
 
 def closed(breaker: Breaker, now_ms: int) -> Breaker:
-    """Closed, whatever it was, with nothing remembered."""
+    """Closed, with no failures remembered."""
     return Breaker(revision=_next_revision(breaker, now_ms))
 
 
 def probe_released(breaker: Breaker, probe: ProbePermit, now_ms: int) -> Breaker:
-    """After a probe that was given up; unchanged where it is not the probe any more."""
+    """After a probe without an outcome; unchanged if it is not the probe any more."""
     return _changed(breaker, now_ms, probe=None, probe_until_ms=0) if breaker.probe == probe.id else breaker
 
 
@@ -161,90 +158,31 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-class Outcomes(Protocol):
-    """Takes the outcomes of calls: :class:`cicada.breakers.registry.BreakerRegistry`."""
-
-    def succeeded(self, name: str, probe: ProbePermit | None = None) -> None:
-        """A call went well."""
-        ...
-
-    def failed(self, name: str, error: BaseException, probe: ProbePermit | None = None) -> None:
-        """A call failed."""
-        ...
-
-    def released(self, name: str, probe: ProbePermit | None = None) -> None:
-        """A call was given up."""
-        ...
-
-
-class Permit:
-    """Leave for one call. Its outcome is told once; a block that ends without one gives the call up."""
-
-    def __init__(self, outcomes: Outcomes, name: str, probe: ProbePermit | None = None) -> None:
-        self._outcomes = outcomes
-        self._name = name
-        self._probe = probe
-        self._told = False
-
-    def succeeded(self) -> None:
-        """The call went well."""
-        if not self._told:
-            self._told = True
-            self._outcomes.succeeded(self._name, self._probe)
-
-    def failed(self, error: BaseException) -> None:
-        """The call failed, or told nothing of the dependency: see :func:`~.names.verdict`."""
-        if not self._told:
-            self._told = True
-            self._outcomes.failed(self._name, error, self._probe)
-
-    def released(self) -> None:
-        """The call was given up, and tells nothing."""
-        if not self._told:
-            self._told = True
-            self._outcomes.released(self._name, self._probe)
-
-    def __enter__(self) -> Permit:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.released()
-        else:
-            self.failed(error)
-
-
 @dataclass(frozen=True)
 class BreakerState:
-    """One breaker, for people. Times are epoch seconds."""
+    """One breaker as the command line shows it. Times are epoch seconds; see :class:`Breaker`."""
 
     name: str
     stage: Stage
     recent_failures: int
-    """While it is closed, those that are remembered; 0 else."""
     open_since_s: float | None
     openings: int
-    """How often it has opened since it was last closed."""
     retry_at_s: float | None
-    """From when on it may be probed, while it is not closed."""
+    """None while it is closed."""
     probing: bool
     cause: str | None
-    """The code of the error that opened it last."""
 
 
 def state_of(name: str, breaker: Breaker, now_ms: int, policy: Policy) -> BreakerState:
-    """What there is to say of a breaker now."""
-    closed = breaker.open_since_ms is None
-    recent = sum(at > now_ms - policy.window_s * 1000 for at in breaker.failures_ms)
+    """A breaker as the command line shows it."""
+    since_ms = breaker.open_since_ms
     return BreakerState(
         name=name,
         stage=breaker.stage(now_ms),
-        recent_failures=recent,
-        open_since_s=None if breaker.open_since_ms is None else breaker.open_since_ms / 1000,
+        recent_failures=sum(at > now_ms - policy.window_s * 1000 for at in breaker.failures_ms),
+        open_since_s=None if since_ms is None else since_ms / 1000,
         openings=breaker.openings,
-        retry_at_s=None if closed else breaker.retry_at_ms / 1000,
+        retry_at_s=None if since_ms is None else breaker.retry_at_ms / 1000,
         probing=breaker.probing(now_ms),
         cause=breaker.cause,
     )

@@ -1,4 +1,4 @@
-"""The names of circuit breakers, one a dependency; what counts as its failure, and what as a sign of life."""
+"""The names of circuit breakers, one per dependency, and which errors count as a dependency's failure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VERDICTS: dict[str, tuple[_Errors, _Errors]] = {
     CACHE: ((CacheUnavailable,), ()),
     _AGENT: ((AgentUnavailable, *_MODELS[0]), (AgentCapReached, *_MODELS[1])),
 }
-"""By the kind of dependency: the errors by which it is failing, and those by which it answered, if unpleasantly."""
+"""By kind of dependency: the errors that mean it is failing, and those that mean it responded."""
 
 
 def model_breaker(model_id: str) -> str:
@@ -53,10 +53,10 @@ def agent_breaker(name: str) -> str:
 
 
 def verdict(name: str, error: BaseException) -> Literal["failing", "answered", "nothing"]:
-    """What an error tells of a dependency.
+    """What an error says about a dependency.
 
-    ``nothing`` where it is another's (a search whose question could not be embedded says nothing of the index), or our
-    own: a budget that is spent, an answer that nobody wants any more.
+    ``nothing`` if another dependency raised it (a question that could not be embedded says nothing about the index), or
+    we did: a spent budget, a cancelled answer.
     """
     failing, answered = _VERDICTS[name.partition(":")[0]]
     if isinstance(error, failing):

@@ -1,6 +1,7 @@
-"""The ports of what can be down, each behind its circuit breaker.
+"""Circuit breakers around the ports of dependencies.
 
-Each reports the outcome of every call to its breaker and raises DependencyDown, without a call, while that is open.
+Each guard reports the outcome of every call to its breaker. While the breaker is open it raises DependencyDown without
+making a call.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import Generic, Protocol, TypeVar
 
 from cicada.agents.ports import Agent, AgentFinished, AgentStep, AgentTask, RunLimits, Tools
 from cicada.attempts.strategy import AskedQuestion
-from cicada.breakers.decide import Permit
 from cicada.breakers.dependencies import CACHE, INDEX, embedder_breaker, model_breaker
-from cicada.breakers.registry import BreakerRegistry
+from cicada.breakers.registry import BreakerRegistry, Permit
 from cicada.errors import AgentCapReached, DependencyDown, ModelUnavailable, StreamBroken
 from cicada.models.ports import (
     CallScope,
@@ -34,16 +34,16 @@ from cicada.retrieval.ports import Retriever, SearchLimits, SearchQuery, SearchR
 from cicada.semantic_cache.ports import EarlierAnswers, Looked
 
 FAIR_BUDGET_S = 5.0
-"""A time-out with a shorter budget, in seconds, does not count as a failure of a model."""
+"""A call that timed out with a smaller budget does not count as a failure of a model."""
 FAIR_EMBED_BUDGET_S = 2.0
-"""The same for an embedding model, which takes a tenth of a second."""
+"""The same for an embedding model, which usually takes 0.1 s."""
 
 Answer = TypeVar("Answer")
 
 
 @contextmanager
 def _fair(call: Permit, time_budget_s: float, fair_s: float = FAIR_BUDGET_S) -> Iterator[None]:
-    """Report no outcome for a call that fails with less time than ``fair_s``."""
+    """Report no outcome for a call that fails with a budget below ``fair_s``."""
     try:
         yield
     except (ModelUnavailable, StreamBroken):
@@ -53,14 +53,10 @@ def _fair(call: Permit, time_budget_s: float, fair_s: float = FAIR_BUDGET_S) -> 
 
 
 def _answer(
-    admission: Permit,
-    make: Callable[[], Answer],
-    *,
-    time_budget_s: float = math.inf,
-    fair_s: float = FAIR_BUDGET_S,
+    permit: Permit, make: Callable[[], Answer], *, time_budget_s: float = math.inf, fair_s: float = FAIR_BUDGET_S
 ) -> Answer:
-    """Make an admitted call whose answer comes in one piece."""
-    with admission as call:
+    """Make an admitted call that returns its whole answer."""
+    with permit as call:
         with _fair(call, time_budget_s, fair_s):
             answer = make()
         call.succeeded()
@@ -95,11 +91,8 @@ class GuardedModel(_GuardedModel[TextModel]):
     def __init__(self, model: TextModel, breakers: BreakerRegistry, *, last_resort: bool = False) -> None:
         """Guard a model.
 
-        Args:
-            model: what is guarded.
-            breakers: told of every call.
-            last_resort: whether nothing else is left to try: then the model is called even while its breaker is open,
-                because a refusal would end the request for certain, and a call only perhaps.
+        A ``last_resort`` is called even while its breaker is open: nothing else is left to try, so a refusal would
+        certainly end the request.
         """
         super().__init__(model, breakers)
         self._last_resort = last_resort
@@ -137,9 +130,9 @@ class GuardedRetriever:
         return found
 
     def version(self) -> str:
-        """See the port. While the breaker is open it is the version that this worker saw last, if it saw any.
+        """See the port. While the breaker is open, this is the version that the worker saw last, if any.
 
-        It is mostly known without a read, so it is no probe, and its success says nothing about the index.
+        The version is usually known without a read, so a success says nothing about the index and is not reported.
         """
         if self._last_version is not None and not self._breakers.allows(INDEX):
             return self._last_version
@@ -156,8 +149,8 @@ class GuardedRetriever:
 class GuardedEmbedder(_GuardedModel[Embedder]):
     """A guarded :class:`cicada.models.ports.Embedder`.
 
-    It raises ModelUnavailable in place of DependencyDown: callers that can do without the vector of a question (a
-    search by words) handle the errors of the port.
+    It raises ModelUnavailable instead of DependencyDown: callers that can do without the vector (a lexical search)
+    handle the errors of the port.
     """
 
     @property
@@ -168,11 +161,11 @@ class GuardedEmbedder(_GuardedModel[Embedder]):
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
         """See the port."""
         try:
-            admission = self._breakers.admit(embedder_breaker(self.model_id))
+            permit = self._breakers.admit(embedder_breaker(self.model_id))
         except DependencyDown as down:
             raise ModelUnavailable(str(down)) from down
         return _answer(
-            admission,
+            permit,
             lambda: self._guarded.embed(texts, time_budget_s=time_budget_s),
             time_budget_s=time_budget_s,
             fair_s=FAIR_EMBED_BUDGET_S,
@@ -211,12 +204,12 @@ class GuardedReranker(_GuardedModel[Reranker]):
 class GuardedAgent(_GuardedModel[Agent]):
     """A guarded :class:`cicada.agents.ports.Agent`.
 
-    A run is one call, however many turns it has. One that ends because its time is over says nothing about the service:
-    its last turn may have had a second, or none.
+    A run counts as one call, however many turns it has. A run that ran out of time is not reported: its last turn may
+    have had no time at all.
     """
 
     def __init__(self, agent: Agent, breakers: BreakerRegistry, name: str) -> None:
-        """Guard an agent; ``name`` is the breaker's: of the service that runs it, or of its model."""
+        """``name``: the breaker of the service that runs the agent, or of its model."""
         super().__init__(agent, breakers)
         self._name = name
 
@@ -245,7 +238,7 @@ class GuardedCache:
         self, asked: AskedQuestion, index_version: str, limits: SearchLimits, *, time_budget_s: float
     ) -> Looked:
         """See the port."""
-        admission = self._breakers.admit(CACHE)
         return _answer(
-            admission, lambda: self._cache.look_up(asked, index_version, limits, time_budget_s=time_budget_s)
+            self._breakers.admit(CACHE),
+            lambda: self._cache.look_up(asked, index_version, limits, time_budget_s=time_budget_s),
         )

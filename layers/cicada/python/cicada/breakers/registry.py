@@ -1,4 +1,4 @@
-"""The circuit breakers as a worker uses them: a view of what all workers know, and what this one adds to it."""
+"""The circuit breakers of a worker: its view of the shared store, and the changes that it makes there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from types import TracebackType
 from typing import Literal
 
 from cicada.breakers.decide import (
     Breaker,
     BreakerState,
-    Permit,
     Policy,
     ProbePermit,
     claimed,
@@ -34,25 +34,61 @@ from cicada.request_trace import log_event
 logger = logging.getLogger(__name__)
 
 REFRESH_S = 3.0
-"""How old a worker's view may grow before it is read again, beside the answer."""
+"""The age at which a worker's view is read again in the background."""
 STALE_S = 30.0
-"""How old a view may be, at most, to be acted on while a newer one is read. A worker that slept longer waits for it."""
+"""The greatest age of a view that is used while a newer one is read. A worker that slept longer waits for the read."""
 FIRST_READ_S = 0.3
-"""How long a new worker waits for its first view; without one every breaker counts as closed."""
+"""How long a new worker waits for its first view; until then every breaker counts as closed."""
 
 Happening = Literal["opened", "closed", "skipped"]
 
 
-def _unheard(_name: str, _happening: Happening) -> None:
-    """Nobody counts."""
+class Permit:
+    """Permission for one call. Its first outcome is reported; a block that ends without one releases the call."""
+
+    def __init__(self, registry: BreakerRegistry, name: str, probe: ProbePermit | None = None) -> None:
+        self._registry = registry
+        self._name = name
+        self._probe = probe
+        self._reported = False
+
+    def succeeded(self) -> None:
+        """The call succeeded."""
+        if self._first():
+            self._registry.succeeded(self._name, self._probe)
+
+    def failed(self, error: BaseException) -> None:
+        """The call failed; see :func:`cicada.breakers.dependencies.verdict` for what that means."""
+        if self._first():
+            self._registry.failed(self._name, error, self._probe)
+
+    def released(self) -> None:
+        """The call says nothing about the dependency."""
+        if self._first():
+            self._registry.released(self._name, self._probe)
+
+    def _first(self) -> bool:
+        first, self._reported = not self._reported, True
+        return first
+
+    def __enter__(self) -> Permit:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.released()
+        else:
+            self.failed(error)
 
 
 class BreakerRegistry:
     """All circuit breakers, by name. Thread-safe.
 
-    Nothing is stored while calls go well, and no answer waits for a read but a new worker's first: the view is brought
-    up to date beside the answers, and what is done upon it is done by conditional writes, which find out when it was
-    old. Where the store fails, calls go as if every breaker were closed: the breakers fail no answer.
+    Nothing is stored while calls succeed, and only a new worker waits for a read: the view is refreshed in the
+    background. Changes are conditional writes, which detect an outdated view. While the store fails, every breaker
+    counts as closed: breakers never fail an answer.
     """
 
     def __init__(
@@ -61,28 +97,22 @@ class BreakerRegistry:
         *,
         worker_id: str,
         policy: Policy | None = None,
-        refresh_s: float = REFRESH_S,
         first_read_s: float = FIRST_READ_S,
         concurrency: Concurrency = THREADS,
         now_s: Callable[[], float] = time.time,
         share: Callable[[], float] = random.random,
-        on_happening: Callable[[str, Happening], None] = _unheard,
+        on_happening: Callable[[str, Happening], None] = lambda _name, _happening: None,
     ) -> None:
-        """Wire the board.
+        """Wire the registry.
 
         Args:
-            store: shared by all workers.
-            worker_id: unlike any other worker's.
-            refresh_s: how old the view may grow, in seconds.
-            first_read_s: how long the first use waits for a view, in seconds.
+            worker_id: unique to the worker.
             share: uniform in [0, 1), for the jitter.
-            on_happening: told a breaker's name and what happened to it by this worker's doing: for metrics. It raises
-                nothing.
+            on_happening: called for every change that this worker makes to a breaker, for metrics. Raises nothing.
         """
         self._store = store
         self._worker_id = worker_id
         self._policy = policy or Policy()
-        self._refresh_s = refresh_s
         self._first_read_s = first_read_s
         self._concurrency = concurrency
         self._now_s = now_s
@@ -97,38 +127,33 @@ class BreakerRegistry:
         self._probes = count(1)
 
     def refresh_soon(self) -> None:
-        """Have the view read beside the caller, unless that was done a moment ago."""
+        """Read the view in the background, unless that was done a moment ago."""
         now_s = self._now_s()
         with self._changed:
             age_s = now_s - self._asked_at_s
-            if 0 <= age_s < (STALE_S if self._reading else self._refresh_s):
+            if 0 <= age_s < (STALE_S if self._reading else REFRESH_S):
                 return
             self._reading = True
             self._asked_at_s = now_s
-            if not 0 <= age_s < STALE_S:  # the function slept: what it saw before is of no use
+            if not 0 <= age_s < STALE_S:  # the function was frozen: its view is outdated
                 self._awaited = self._has_read = False
         self._concurrency.spawn(self._read, "breakers")
 
     def allows(self, name: str) -> bool:
-        """Whether a dependency may be called. It claims no probe."""
+        """Whether a dependency may be called. Claims no probe."""
         self._look()
         return entry(self._seen(name), self._now_ms()) != "refuse"
 
     def check(self, names: Sequence[str]) -> None:
-        """Find out whether all of these may be called, without calling them. It claims no probe.
-
-        Raises:
-            DependencyDown: one may not.
-        """
+        """Raise DependencyDown if one of these may not be called. Claims no probe."""
         for name in names:
             if not self.allows(name):
                 raise self._refusal(name, self._seen(name))
 
     def admit(self, name: str, *, last_resort: bool = False) -> Permit:
-        """Ask for leave to call a dependency, as its probe where it needs one; the caller tells the outcome.
+        """Get permission to call a dependency, as its probe if it needs one; the caller reports the outcome.
 
-        Args:
-            last_resort: whether nothing else is left to try: then the call goes even where the breaker is open.
+        A ``last_resort`` is permitted even while the breaker is open.
 
         Raises:
             DependencyDown: it may not be called.
@@ -145,14 +170,14 @@ class BreakerRegistry:
         return Permit(self, name)
 
     def succeeded(self, name: str, probe: ProbePermit | None = None) -> None:
-        """A call went well. Nothing is stored of it unless it is a probe, or there were failures before it."""
+        """A call succeeded. That is stored only if it was a probe, or followed failures."""
         if probe is not None:
             self._change(name, lambda old: probe_succeeded(old, probe, self._now_ms()))
         else:
             self._change(name, lambda old: went_well(old, self._now_ms()))
 
     def failed(self, name: str, error: BaseException, probe: ProbePermit | None = None) -> None:
-        """A call failed. What the error tells of the dependency is for :func:`~.names.verdict` to say."""
+        """A call failed; see :func:`cicada.breakers.dependencies.verdict` for what the error means."""
         said = verdict(name, error)
         if said == "answered":
             self.succeeded(name, probe)
@@ -167,16 +192,12 @@ class BreakerRegistry:
                 self._change(name, lambda old: probe_failed(old, probe, code, self._now_ms(), self._policy, share))
 
     def released(self, name: str, probe: ProbePermit | None = None) -> None:
-        """A call was given up, and tells nothing; another may be the probe."""
+        """A call ended without an outcome; another may become the probe."""
         if probe is not None:
             self._change(name, lambda old: probe_released(old, probe, self._now_ms()))
 
     def states(self) -> tuple[BreakerState, ...]:
-        """All breakers that ever had a failure, by name, as the store has them now.
-
-        Raises:
-            StoreFault: it cannot be read.
-        """
+        """All stored breakers by name. Raises StoreFault."""
         now_ms = self._now_ms()
         stored = sorted(self._store.read().items())
         return tuple(state_of(name, breaker, now_ms, self._policy) for name, breaker in stored)
@@ -184,7 +205,7 @@ class BreakerRegistry:
     # --- the view ---
 
     def _look(self) -> None:
-        """Have the view renewed when it is due; a new worker waits a moment for its first."""
+        """Refresh the view if it is due; a new worker waits a moment for its first."""
         self.refresh_soon()
         with self._changed:
             if not self._awaited:
@@ -196,7 +217,7 @@ class BreakerRegistry:
         try:
             found = self._store.read()
         except StoreFault as fault:
-            self._tell_fault("breakers could not be read", str(fault))
+            self._log_store_fault("breakers could not be read", str(fault))
         finally:
             with self._changed:
                 self._reading = False
@@ -210,17 +231,17 @@ class BreakerRegistry:
             return self._view.get(name, Breaker())
 
     def _keep(self, name: str, breaker: Breaker) -> None:
-        """See a breaker, unless a newer one was seen before: reads lag behind."""
+        """Put a breaker into the view unless a newer revision is there: reads are eventually consistent."""
         if breaker.revision >= self._view.get(name, Breaker()).revision:
             self._view[name] = breaker
 
     # --- changes ---
 
     def _change(self, name: str, decide: Callable[[Breaker], Breaker]) -> Breaker:
-        """Store what ``decide`` makes of a breaker; return what is believed to stand then.
+        """Store what ``decide`` makes of a breaker; return what is believed to be stored then.
 
-        A lost swap means that another worker's change came first: it is decided again upon that. Each failure that
-        comes first brings the breaker nearer to opening, after which failures change nothing; so this soon ends.
+        If another worker's change came first, the decision is made again on that. The loop ends soon: failures bring
+        the breaker nearer to opening, and an open breaker ignores further ones.
         """
         before = self._seen(name)
         for _ in range(2 * self._policy.failures):
@@ -230,14 +251,14 @@ class BreakerRegistry:
             try:
                 self._store.swap(name, before, after)
             except Overtaken as overtaken:
-                before = overtaken.stands
+                before = overtaken.stored
                 continue
             except StoreFault as fault:  # it may have landed
-                self._tell_fault(f"the breaker of {name} could not be changed", str(fault))
+                self._log_store_fault(f"the breaker of {name} could not be changed", str(fault))
                 return after
             with self._changed:
                 self._keep(name, after)
-            self._tell_change(name, before, after)
+            self._log_change(name, before, after)
             return after
         with self._changed:
             self._keep(name, before)
@@ -246,11 +267,11 @@ class BreakerRegistry:
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
 
-    # --- what is told ---
+    # --- log lines and metrics ---
 
     def _refusal(self, name: str, breaker: Breaker) -> DependencyDown:
         self._on_happening(name, "skipped")
-        why = f"{name} keeps failing ({breaker.cause}); it is left alone for now"
+        why = f"{name} keeps failing ({breaker.cause}); its circuit breaker is open"
         log_event(
             logger,
             "fault",
@@ -263,7 +284,7 @@ class BreakerRegistry:
         )
         return DependencyDown(why)
 
-    def _tell_change(self, name: str, before: Breaker, after: Breaker) -> None:
+    def _log_change(self, name: str, before: Breaker, after: Breaker) -> None:
         if after.openings > before.openings:
             self._on_happening(name, "opened")
             rest_s = (after.retry_at_ms - self._now_ms()) / 1000
@@ -273,7 +294,7 @@ class BreakerRegistry:
                 "breaker opened",
                 level=logging.WARNING,
                 code="breaker_opened",
-                why=f"{name} keeps failing ({after.cause}); it is tried again after {rest_s:.1f} s",
+                why=f"{name} keeps failing ({after.cause}); next try in {rest_s:.1f} s",
                 dependency=name,
                 openings=after.openings,
             )
@@ -290,5 +311,5 @@ class BreakerRegistry:
             )
 
     @staticmethod
-    def _tell_fault(message: str, why: str) -> None:
+    def _log_store_fault(message: str, why: str) -> None:
         log_event(logger, "fault", message, level=logging.WARNING, code="breakers_unavailable", why=why)

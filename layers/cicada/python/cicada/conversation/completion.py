@@ -1,4 +1,4 @@
-"""The prompt that completes a question, and whether what a model wrote is that question and nothing else."""
+"""The prompt that completes a question, and the checks of the completion that a model wrote."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ UNCHANGED = "UNCHANGED"  # what a model writes for a question that needs nothing
 
 
 def refusal(completed: str, question: str, turns: Sequence[ConversationTurn]) -> str | None:
-    """Why a completed question is not taken, in words without any of its text; None if it is taken.
+    """Why a completed question is rejected, without quoting it; None if it is accepted.
 
-    Taken is one line of at most :data:`MAX_COMPLETED_CHARS` that keeps every telling word, number, negation and
-    question word of the question, and adds only what stands in the turns.
+    Accepted is one line of at most :data:`MAX_COMPLETED_CHARS` that keeps every content word, number, negation and
+    question word of the question, and adds only what the turns say.
     """
+    return _wrong_form(completed, question) or _wrong_content(completed, question, turns)
+
+
+def _wrong_form(completed: str, question: str) -> str | None:
     if not any(map(str.isalnum, completed)):
         return "it is empty"
     if len(completed.splitlines()) > 1:
@@ -29,6 +33,10 @@ def refusal(completed: str, question: str, turns: Sequence[ConversationTurn]) ->
         return "it is too long"
     if "<" in completed and "<" not in question:
         return "it has markup"
+    return None
+
+
+def _wrong_content(completed: str, question: str, turns: Sequence[ConversationTurn]) -> str | None:
     said = " ".join(f"{turn.query} {turn.asked} {turn.answer}" for turn in turns)
     if _script(completed) not in {_script(question), *(_script(turn.asked) for turn in turns[-1:])}:
         return "it is in another script"
@@ -45,19 +53,19 @@ def refusal(completed: str, question: str, turns: Sequence[ConversationTurn]) ->
 
 
 def in_askers_words(completed: str, question: str, turns: Sequence[ConversationTurn]) -> bool:
-    """Whether every telling word of a completed question is the asker's own: none comes from an answer."""
+    """Whether every content word of a completed question is the asker's own: none comes from an answer."""
     said = " ".join((question, *(turn.asked for turn in turns)))
     return not any(_lacking(content_words(completed), words_of(said)))
 
 
 def _lacking(wanted: Iterable[str], words: Sequence[str]) -> Iterable[str]:
-    """The words that are not there, not even with another ending: *Mara's*, *Марой*, *locked*."""
+    """The words that are missing, in any inflection: *Mara's*, *Марой*, *locked*."""
     there = frozenset(words)
     return (word for word in wanted if not is_among(word, there))
 
 
 def _script(text: str) -> str:
-    """The script of most of a text; Japanese and Chinese are one, as a Japanese name can be kanji alone."""
+    """The main script of a text; Japanese counts as Chinese, because a Japanese name can be written in kanji only."""
     script = main_script(text)
     return "han" if script == "kana" else script
 
@@ -77,7 +85,7 @@ Rules:
 
 
 def completing_prompt(question: str, turns: Sequence[ConversationTurn]) -> Prompt:
-    """The prompt, its turns oldest first. Every text is escaped, so that none can close its element."""
+    """The prompt with its turns, oldest first. Texts are escaped, so that none can close its element."""
     told = "\n".join(_turn(n, turn) for n, turn in enumerate(turns, 1))
     return Prompt(COMPLETE_SYSTEM, f"<turns>\n{told}\n</turns>\n\n<question>\n{escape(question)}\n</question>")
 

@@ -6,8 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import AnswerGiven
@@ -18,7 +16,7 @@ from cicada.conversation.one_call_budget import OneCallBudget
 from cicada.conversation.sessions import SessionChanged, Sessions
 from cicada.conversation.turns import Bounds, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
-from cicada.delivery.record import Question
+from cicada.delivery.record import Question, Standalone
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
@@ -27,27 +25,19 @@ from cicada.text.quotes import unquoted
 
 logger = logging.getLogger(__name__)
 
-WRITE_TRIES = 8  # how often a turn is written while others write the same session: of as many at once, each succeeds
-LEAST_CALLS = 2  # calls to models that must be left for a question to be completed by one: the other is the answer's
+WRITE_TRIES = 8  # with so many concurrent writers of a session, each succeeds
+LEAST_CALLS = 2  # model calls that must be left to complete a question: one for that, one for the answer
 
 NOT_READ = "The question seems to lean on the conversation, which could not be read, so it was taken as it was asked."
 FORGOTTEN = "The question seems to lean on a conversation that is no longer kept, so it was taken as it was asked."
 NOT_COMPLETED = "The question seems to lean on the conversation and could not be completed, so it was taken as asked."
 
 
-@dataclass(frozen=True)
-class CompletedQuestion:
-    """A question as it can be understood by itself."""
-
-    query: str
-    by: Literal["as_is", "model"]  # ``as_is``: in the asker's own words, which needed nothing or could not be helped
-    degraded: Degraded | None = None  # what is to be told if it could not be completed as it should
-    in_own_words: bool = False
-    """Of a completed question: every telling word is the asker's, of this question or an earlier one."""
-
-
 class Conversation:
-    """Completes questions from the turns before them; a :class:`cicada.attempts.strategy.AnswerSink` of those turns."""
+    """Completes questions from the turns before them, and stores new turns.
+
+    It is a :class:`cicada.attempts.strategy.QuestionCompleter` and an :class:`~cicada.attempts.strategy.AnswerSink`.
+    """
 
     def __init__(
         self,
@@ -58,30 +48,22 @@ class Conversation:
         time_budget_s: float = 4.0,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Wire the conversation.
-
-        Args:
-            model: completes questions; a small one will do.
-            time_budget_s: how long the model may take for it.
-        """
+        """``model`` completes questions, within ``time_budget_s``; a small one is enough."""
         self._sessions = sessions
         self._model = model
         self._bounds = bounds or Bounds()
         self._time_budget_s = time_budget_s
         self._now_s = now_s
 
-    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> CompletedQuestion:
-        """A question, completed from its session's turns if it leans on them.
+    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> Standalone:
+        """Complete a question from its session's turns if it depends on them. Raises only Stopped.
 
-        What plainly needs none of them is never sent to a model. Where a model may not be asked, fails or writes
-        something else than the question, it is taken as it was asked.
-
-        Raises:
-            Stopped: nobody wants the answer any more.
+        A question that needs no context is never sent to a model. If the model may not be called, fails or writes
+        anything but the question, the question stays as it was asked.
         """
         key = _session_key(question, subject)
         if key is None:
-            return CompletedQuestion(question.query, "as_is")
+            return _as_asked(question)
         started = attempt_budget.monotonic()
         try:
             stored = self._sessions.read(key).session
@@ -96,11 +78,12 @@ class Conversation:
             return _as_asked(question, FORGOTTEN)
         completed = self._by_model(question.query, turns, attempt_budget) or _as_asked(question, NOT_COMPLETED)
         took_ms = round((attempt_budget.monotonic() - started) * 1000)
-        log_event(logger, "question_completed", "question completed", by=completed.by, took_ms=took_ms)
+        by = "as_is" if completed.query == question.query else "model"
+        log_event(logger, "question_completed", "question completed", by=by, took_ms=took_ms)
         return completed
 
     def keep(self, given: AnswerGiven) -> None:
-        """See :class:`cicada.attempts.strategy.AnswerSink`. The same answer kept twice is one turn."""
+        """See the port. The same answer kept twice is one turn."""
         asked = given.asked
         key = _session_key(asked.question, asked.key.subject)
         if key is None:
@@ -118,7 +101,7 @@ class Conversation:
             log_event(logger, "fault", "turn not kept", level=logging.WARNING, code="session_unwritten", why=str(fault))
 
     def _write(self, key: SessionKey, turn: ConversationTurn) -> None:
-        """Add a turn to what stands, whoever else adds one. Raises StoreFault."""
+        """Add a turn to the stored session, which others may change meanwhile. Raises StoreFault."""
         stored = self._sessions.read(key)
         for _ in range(WRITE_TRIES):
             if stored.session.holds(turn):
@@ -137,8 +120,8 @@ class Conversation:
 
     def _by_model(
         self, query: str, turns: Sequence[ConversationTurn], attempt_budget: AttemptBudget
-    ) -> CompletedQuestion | None:
-        """What the model makes of a question; None if it may not be asked, fails, or writes something else."""
+    ) -> Standalone | None:
+        """The question as the model completes it; None if it may not be called, fails, or writes something else."""
         if attempt_budget.calls_left < LEAST_CALLS:
             return None
         sub_budget = OneCallBudget(attempt_budget, self._time_budget_s)
@@ -149,20 +132,20 @@ class Conversation:
             return None
         completed = unquoted(written.text.strip())
         if completed.rstrip(".").upper() == UNCHANGED or completed == query.strip():
-            return CompletedQuestion(query, "as_is")
+            return Standalone(query)
         why = refusal(completed, query, turns)
         if why is not None:
             log_event(
                 logger, "fault", "completed question refused", level=logging.WARNING, code="not_a_question", why=why
             )
             return None
-        return CompletedQuestion(completed, "model", in_own_words=in_askers_words(completed, query, turns))
+        return Standalone(completed, in_own_words=in_askers_words(completed, query, turns))
 
 
 def _session_key(question: Question, subject: str) -> SessionKey | None:
     return SessionKey(subject, question.tenant, question.session_id) if question.session_id else None
 
 
-def _as_asked(question: Question, message: str | None = None) -> CompletedQuestion:
+def _as_asked(question: Question, message: str | None = None) -> Standalone:
     degraded = Degraded(code="question_not_completed", message=message) if message else None
-    return CompletedQuestion(question.query, "as_is", degraded)
+    return Standalone(question.query, degraded)

@@ -1,4 +1,4 @@
-"""A small part of an attempt's allowance: one call to a model, in a short time."""
+"""A small part of an attempt's budget: one model call within a short time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from cicada.attempts.budgets import AttemptBudget, ModelCall
 
 
 class OneCallBudget(AttemptBudget):
-    """One call out of another allowance, without a retry: what is left of that is the answer's."""
+    """One call out of an attempt's budget, without a retry: the other calls are the answer's."""
 
     def __init__(self, whole: AttemptBudget, time_budget_s: float) -> None:
-        """Take a part of ``whole``, where everything used is counted and noted.
-
-        Args:
-            time_budget_s: how long it holds from now on; less if less is left.
-        """
+        """Take a part of ``whole``, which counts and records everything that is used."""
         time_s = min(time_budget_s, whole.time_left_s())
         super().__init__(
             whole.strategy,
@@ -32,9 +28,9 @@ class OneCallBudget(AttemptBudget):
         self._whole.call()
 
     def note(self, call: ModelCall) -> None:
-        """Note what the call took on the whole."""
+        """Record the call on the whole budget."""
         self._whole.note(call)
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.CallScope`: the whole's stop is this one's."""
+        """See :class:`cicada.models.ports.CallScope`: it stops with the whole budget."""
         return self._whole.on_stop(wake)

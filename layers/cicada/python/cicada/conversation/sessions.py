@@ -1,4 +1,4 @@
-"""Sessions of conversations: the store they need, and its adapter in DynamoDB, replaced under a condition."""
+"""The store of conversation sessions, and its DynamoDB adapter: sessions are replaced by conditional writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cicada.dynamodb import ConditionFailed, attributes, faults_as, if_unchanged
 
 
 class SessionChanged(Exception):
-    """Somebody else has written the session meanwhile; ``stored`` is what stands."""
+    """The session has changed meanwhile; ``stored`` is what it is now."""
 
     def __init__(self, stored: Stored) -> None:
         super().__init__(f"the session is at version {stored.version}")
@@ -34,18 +34,13 @@ class Sessions(Protocol):
     """The store of sessions. Every method raises :class:`cicada.delivery.ports.StoreFault` when the store fails."""
 
     def read(self, key: SessionKey) -> Stored:
-        """A consistent read; an empty session of version 0 where there is none."""
+        """A consistent read; an empty session of version 0 if there is none."""
         ...
 
     def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
-        """Replace a session.
+        """Replace version ``over`` of a session by the next one, which the store may delete after ``expires_at``.
 
-        Args:
-            over: the version that it replaces; its own is one more.
-            expires_at: epoch seconds from which the store may delete it.
-
-        Raises:
-            SessionChanged: another version stands.
+        Raises SessionChanged if another version is stored.
         """
         ...
 
@@ -71,7 +66,7 @@ class DynamoDbSessions:
     def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
         """See the port.
 
-        A write that is repeated because its acknowledgement was lost finds its own version: what it raises then holds
+        A write that is retried because its acknowledgement was lost finds its own version: SessionChanged then holds
         what was to be written.
         """
         turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
@@ -98,12 +93,12 @@ def _key(key: SessionKey) -> dict[str, Any]:
 
 
 def _stored(item: Mapping[str, Any] | None) -> Stored:
-    """An item that DynamoDB has deleted is a session without turns, and so is one written in another form."""
+    """An item as a session; one without turns if DynamoDB has deleted it or another release wrote it."""
     if item is None:
         return Stored(ConversationSession(), 0)
     version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
     try:
         turns = tuple(ConversationTurn(**turn) for turn in json.loads(item["turns"]["S"]))
-    except (KeyError, ValueError, TypeError):  # another release's: better forgotten than an answer failed
+    except (KeyError, ValueError, TypeError):  # another release's: forgetting it is better than failing the answer
         turns = ()
     return Stored(ConversationSession(turns, forgotten_until_ms), version)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from cicada.protocol.markers import without_markers
 from cicada.text.token_estimates import estimated_tokens
 
-MAX_ASKED_CHARS = 1_000  # as much of a question as its turn keeps
-MAX_ANSWER_CHARS = 600  # as much of an answer as its turn keeps: who and what it is about stands at its beginning
+MAX_ASKED_CHARS = 1_000  # kept of a question
+MAX_ANSWER_CHARS = 600  # kept of an answer: its beginning says who and what it is about
 
 
 @dataclass(frozen=True)
 class SessionKey:
-    """Whose conversation it is, and the client's id of it: the same id of another user is another conversation."""
+    """A user and the client's id of a conversation; other users may use the same id for theirs."""
 
     subject: str
     tenant: str | None
@@ -23,7 +23,7 @@ class SessionKey:
 
     @property
     def digest(self) -> str:
-        """A name of fixed length that nobody can choose: ids are the client's. Hexadecimal."""
+        """A hexadecimal key of fixed length: a hash, because the client chooses its ids."""
         parts = (self.subject, self.tenant or "", self.session_id)
         spelled = "".join(f"{len(part)}:{part}" for part in parts)
         return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
@@ -35,13 +35,13 @@ class ConversationTurn:
 
     request_id: str
     at_ms: int  # when it was answered, in epoch milliseconds
-    asked: str  # the question in the asker's words
-    query: str  # the question as it was understood: the same, or completed from the turns before
+    asked: str  # the question as it was asked
+    query: str  # the same, or its completion from the turns before
     answer: str  # its beginning, without citation markers
 
     @classmethod
     def of(cls, *, request_id: str, at_ms: int, asked: str, query: str, answer: str) -> ConversationTurn:
-        """The turn of a whole question and a whole answer, cut to what a turn keeps."""
+        """The turn of a question and an answer, cut to what a turn keeps."""
         return cls(
             request_id=request_id,
             at_ms=at_ms,
@@ -72,19 +72,19 @@ class ConversationSession:
 
     turns: tuple[ConversationTurn, ...] = ()  # oldest first
     forgotten_until_ms: int = 0
-    """When the newest turn was answered that is no longer kept, 0 if none was dropped: nothing as old is kept again."""
+    """When the newest dropped turn was answered, 0 if none was dropped: turns that old are never added again."""
 
     def holds(self, turn: ConversationTurn) -> bool:
-        """Whether a turn is in it, or was and has been forgotten."""
+        """Whether a turn is in it, or was dropped."""
         return turn.at_ms <= self.forgotten_until_ms or any(turn.request_id == one.request_id for one in self.turns)
 
     def plus(self, turn: ConversationTurn, bounds: Bounds) -> ConversationSession:
-        """With one more turn in its place, and those dropped that are over the bounds, oldest first."""
+        """The session with one more turn in its place; the oldest turns beyond the bounds are dropped."""
         turns = sorted((*self.turns, turn), key=lambda one: (one.at_ms, one.request_id))
         return self._newest(turns, bounds)
 
     def at(self, now_s: float, bounds: Bounds) -> ConversationSession:
-        """As it is at a time: without the turns that have grown too old."""
+        """The session at a time: without turns that are too old."""
         young = [turn for turn in self.turns if turn.at_ms > (now_s - bounds.age_s) * 1000]
         return self._newest(young, bounds)
 

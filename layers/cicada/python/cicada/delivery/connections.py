@@ -1,4 +1,4 @@
-"""The open sockets behind API Gateway's management API."""
+"""The open WebSocket connections, through API Gateway's management API."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cicada.delivery.ports import ConnectionBusy, ConnectionGone
 logger = logging.getLogger(__name__)
 
 POST_CONFIG = Config(connect_timeout=1, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 1})
-"""Time-outs in seconds. The default read time-out of 60 s would let one stuck reader hold a worker for minutes; the log
-recovers what a post has lost."""
+"""Time-outs in seconds. With the default read time-out of 60 s, one stuck reader could block a worker for minutes. A
+lost post is recovered from the log."""
 
 
 class ApiGatewayConnections:
@@ -32,8 +32,8 @@ class ApiGatewayConnections:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             if status == 410:
                 raise ConnectionGone(connection_id) from error
-            if status in (400, 403):  # no id of this API, or a missing permission: nothing that passes by itself
-                logger.warning("a connection refuses posts", extra={"connection_id": connection_id, "why": str(error)})
+            if status in (400, 403):  # an id of another API, or a missing permission: a retry will not help
+                logger.warning("post rejected", extra={"connection_id": connection_id, "why": str(error)})
             raise ConnectionBusy(f"{connection_id}: {error}") from error
         except BotoCoreError as error:
             raise ConnectionBusy(f"{connection_id}: {error}") from error

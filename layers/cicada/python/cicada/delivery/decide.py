@@ -1,11 +1,11 @@
-"""What is allowed to happen to a request: decisions without I/O.
+"""Decisions about a request, without I/O.
 
-Each function takes what is known and returns the commit to be made, or says why there is none.
+Each function takes what is known and returns the commit to make, or says why there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,49 +31,44 @@ from cicada.protocol.events import (
 )
 
 START_GRACE_S = 30
-"""How long after its start was asked for a request may stand without a worker before it is taken up: longer than the
-workflow waits for a free worker."""
+"""How long a started request may have no worker before it is taken over: longer than the workflow waits for one."""
 LEASE_S = 30
-"""How long a worker's claim holds after each of its writes. A worker that has nothing to write renews it in time."""
+"""How long a worker's claim holds after each of its writes. A worker with nothing to write renews it in time."""
 LEASE_GRACE_S = 15
-"""How long past its lease a request may stand before it is taken up: for the workflow's own steps between attempts."""
+"""How long after the end of its lease a request is taken over: time for the workflow's steps between attempts."""
 MAX_TAKEOVERS = 1
-"""How often a request is started again by itself; then it is ended."""
+"""How often a request is restarted; then it is ended."""
 
 
 @dataclass(frozen=True)
 class NotYours:
-    """Nothing is to be written: the request has ended, or another execution drives it."""
+    """Nothing may be written: the request has ended, or another execution drives it."""
 
     why: Literal["ended", "claimed"]
 
 
-def serialise(events: Iterable[LogEvent]) -> tuple[str, ...]:
-    """Events as they are stored."""
-    return tuple(dump_event(event) for event in events)
-
-
 def append(head: RequestHead, events: Sequence[LogEvent], *, claim: AttemptClaim | None = None) -> Commit:
-    """The commit that appends events to an open request; a terminal event, which must be the last, ends it.
+    """The commit that appends events to an open request; a terminal event, which must come last, ends it.
 
     Raises:
-        AnswerTooLong: the log would outgrow its bound. A terminal event alone always fits.
+        AnswerTooLong: the log would exceed its limit. A single terminal event is always accepted.
     """
     last = events[-1]
     state: Literal["open", "complete", "failed"] = "open"
     if isinstance(last, TERMINAL):
         state = "complete" if isinstance(last, Complete) else "failed"
-    commit = Commit(head.fence, serialise(events), state, claim)
+    commit = Commit(head.fence, tuple(map(dump_event, events)), state, claim)
     size = head.log_bytes + commit.added_bytes
     if size > MAX_LOG_BYTES and not (len(events) == 1 and isinstance(last, TERMINAL)):
-        raise AnswerTooLong(f"the log would hold {size} bytes; its bound is {MAX_LOG_BYTES}")
+        raise AnswerTooLong(f"the log would hold {size} bytes; the limit is {MAX_LOG_BYTES}")
     return commit
 
 
 def may_drive(head: RequestHead, execution: str, now_s: float) -> NotYours | None:
     """Whether an execution of the workflow may act on a request.
 
-    A workflow can be executed twice for one request: the first to claim it drives it while its lease is renewed.
+    Express workflows run at least once, so a request can have two executions: the first to claim it drives it as long
+    as its lease is renewed.
     """
     if head.state != "open":
         return NotYours("ended")
@@ -83,15 +78,10 @@ def may_drive(head: RequestHead, execution: str, now_s: float) -> NotYours | Non
 
 
 def tried(head: RequestHead, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailure, ...]:
-    """Everything that was tried for a request, in order, and why each failed.
+    """Every strategy that was tried for a request, in order, and why it failed.
 
-    The head knows of every attempt but its last, and of that one what it has changed. That one's failure, and those of
-    strategies that failed before they could begin an attempt, are known to the workflow. An attempt that it did not see
-    fail has lost its worker.
-
-    Args:
-        head: the request.
-        failed: what the workflow saw fail in its execution, in order.
+    The head holds the failures of all attempts but the last. The workflow knows (``failed``) why the last one failed,
+    and which strategies failed before an attempt could begin. A last attempt that is not in ``failed`` lost its worker.
     """
     path = list(head.failed)
     if head.strategy is not None:
@@ -102,7 +92,7 @@ def tried(head: RequestHead, failed: Sequence[StrategyFailure]) -> tuple[Strateg
 
 
 def _with_changes(head: RequestHead, failure: StrategyFailure) -> StrategyFailure:
-    """The failure of the head's attempt, with word of what it has changed: that is not undone."""
+    """The failure of the head's attempt, with the changes that it made: those are kept."""
     changed = head.changed
     if changed is None or changed.attempt != head.attempt:
         return failure
@@ -120,19 +110,10 @@ def begin(
     now_s: float,
     allot: Callable[[StrategyName, int], int] = lambda _strategy, _reserved: 0,
 ) -> Commit | NotYours:
-    """The commit that begins the next attempt and so fences every earlier one.
+    """The commit that begins the next attempt and fences every earlier one.
 
-    After any attempt or failure before it, it begins with a ``fallback`` event, at which the client drops the earlier
-    text.
-
-    Args:
-        head: the request.
-        strategy: of the attempt.
-        failed: what the workflow saw fail, in order.
-        execution: the workflow's.
-        worker: the invocation that begins it.
-        now_s: epoch seconds.
-        allot: how many calls to text models a strategy gets, when so many are reserved already.
+    After an earlier attempt or failure it starts with a ``fallback`` event, at which the client drops the earlier text.
+    ``allot`` says how many model calls a strategy gets, given how many are reserved already.
     """
     refusal = may_drive(head, execution, now_s)
     if refusal is not None:
@@ -149,16 +130,16 @@ def begin(
 
 
 def lease_from(now_s: float) -> int:
-    """Until when a claim holds that is renewed now, in epoch seconds."""
+    """When a claim that is renewed now ends, in epoch seconds."""
     return int(now_s) + LEASE_S
 
 
 def has_landed(commit: Commit, head: RequestHead, entries: Sequence[LogEntry]) -> bool:
-    """Whether a commit that met a conflict had in fact landed before, its acknowledgement lost.
+    """Whether a commit that met a conflict had landed before and only its acknowledgement was lost.
 
-    Its events then stand in their places under its attempt. Only one worker can hold an attempt, so equal events are
-    its own; the begin of an attempt, which two workers could write alike, is told by the worker. A heartbeat moves no
-    fence: it lands when it is repeated, so one that meets a conflict is late.
+    Then the log holds its events in their places under its attempt. Only one worker can hold an attempt, so equal
+    events are its own. Two workers could write the same begin of an attempt, so that one also compares the worker. A
+    heartbeat does not move the fence and can be repeated, so a conflict means that it came too late.
     """
     if not commit.bodies or head.last_seq < commit.last_seq:
         return False
@@ -169,7 +150,7 @@ def has_landed(commit: Commit, head: RequestHead, entries: Sequence[LogEntry]) -
 
 
 def with_subscriber(subscribers: tuple[Subscriber, ...], subscriber: Subscriber) -> tuple[Subscriber, ...]:
-    """The subscribers with one more, the newest last; the oldest gives way past the limit."""
+    """The subscribers with one more, the newest last; beyond the limit the oldest is dropped."""
     return (*without_subscriber(subscribers, subscriber.connection_id), subscriber)[-MAX_SUBSCRIBERS:]
 
 
@@ -182,7 +163,7 @@ Orphan = Literal["never_started", "worker_lost"]
 
 
 def orphaned(head: RequestHead, now_s: float) -> Orphan | None:
-    """Whether an open request has nobody who works on it, and why."""
+    """Why no worker handles an open request; None if one does."""
     if head.state != "open":
         return None
     if head.execution is None:

@@ -1,7 +1,7 @@
-"""Drives an attempt's :class:`~cicada.delivery.outbox.Outbox`: commits to the log and posts to the sockets.
+"""Drives an attempt's :class:`~cicada.delivery.outbox.Outbox`: commits to the log and posts to the connections.
 
-It runs beside the attempt, so that the store holds up nothing. Each subscriber has a lane of its own, so that a slow
-one holds up neither the others nor the log.
+It runs in the background, so that the attempt never waits for the store. Each subscriber has a queue of its own, so
+that a slow one delays neither the others nor the log.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cicada.request_trace import log_event
 logger = logging.getLogger(__name__)
 
 LAST_POSTS_S = 3.0
-"""How long the last posts may take: longer than one that gets no answer. Whoever misses one resumes."""
+"""How long the last posts may take: longer than one post's time-out. A client that misses one resumes."""
 
 
 class DeliveryDriver:
-    """A context: within it, text and events are delivered in order.
+    """A context manager that delivers text and events in order.
 
-    Every method raises what stopped the delivery: ``Fenced``, ``AnswerTooLong`` or ``DeliveryUnavailable``.
+    Every method raises the error that stopped the delivery: ``Fenced``, ``AnswerTooLong`` or ``DeliveryUnavailable``.
     """
 
     def __init__(
@@ -45,23 +45,13 @@ class DeliveryDriver:
         now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over an outbox.
-
-        Args:
-            outbox: of the attempt that has begun.
-            log: the store.
-            connections: the sockets.
-            on_failure: called, beside the caller, when the delivery stops: whoever writes may stop too.
-            concurrency: what it runs on.
-            now_s: epoch seconds.
-            monotonic: seconds.
-        """
+        """``on_failure`` is called from the background when the delivery stops, so that the model can stop too."""
         self._outbox = outbox
         self._log = log
         self._monotonic = monotonic
         self._on_failure = on_failure
         self._concurrency = concurrency
-        self._lanes = SubscriberQueues(connections, concurrency, self._posted, now_s)
+        self._queues = SubscriberQueues(connections, concurrency, self._posted, now_s)
         self._changed = concurrency.condition()
         self._failure: BaseException | None = None
         self._stopping = False
@@ -71,19 +61,19 @@ class DeliveryDriver:
         self._outcomes: dict[PostOutcome, int] = {"delivered": 0, "gone": 0, "expired": 0, "busy": 0}
 
     def __enter__(self) -> Self:
-        self._running = self._concurrency.spawn(self._run, "courier")
+        self._running = self._concurrency.spawn(self._run, "delivery")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop. What is not committed by now is dropped: the next attempt begins with a clean slate."""
+        """Stop. Everything that is not committed is dropped: the next attempt starts from the log."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         if self._running is not None:
             self._running.join()
-        self._lanes.finish(timeout_s=LAST_POSTS_S)
+        self._queues.finish(timeout_s=LAST_POSTS_S)
         log_event(
             logger,
             "delivered",
@@ -96,26 +86,26 @@ class DeliveryDriver:
         )
 
     def text(self, piece: str) -> None:
-        """Take a piece of the answer."""
+        """Deliver a piece of the answer."""
         self._offer(lambda: self._outbox.text(piece))
 
     def event(self, event: LogEvent) -> None:
-        """Take an event."""
+        """Deliver an event."""
         self._offer(lambda: self._outbox.event(event))
 
     def standalone(self, standalone: Standalone) -> None:
-        """Take the question as completed from the conversation."""
+        """Store the question as completed from the conversation."""
         self._offer(lambda: self._outbox.standalone(standalone))
 
     def changed(self, told: str) -> None:
-        """Take what was changed for the user, in words for people."""
+        """Store the description of a change that was made for the user."""
         self._offer(lambda: self._outbox.changed(told))
 
     def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
-        """Take the terminal event and wait until it is committed. It is posted by the end of the context.
+        """Deliver the terminal event and wait until it is committed. It is posted by the end of the context.
 
         Raises:
-            DeliveryUnavailable: it is not committed within ``timeout_s``.
+            DeliveryUnavailable: it was not committed within ``timeout_s``.
         """
         self._offer(lambda: self._outbox.close(terminal))
         with self._changed:
@@ -125,15 +115,7 @@ class DeliveryDriver:
                 raise DeliveryUnavailable(f"the last event was not stored within {timeout_s} s")
 
     def settle(self, spent: RequestSpend, *, timeout_s: float) -> None:
-        """The attempt has failed: drop the text that is not written yet, and wait until the events before it are.
-
-        Args:
-            spent: by the attempt.
-            timeout_s: how long to wait.
-
-        Raises:
-            Exception: what stopped the delivery.
-        """
+        """The attempt has failed after it ``spent`` so much: drop unwritten text, wait until the events are written."""
         with self._changed:
             self._outbox.fail(spent)
             self._changed.notify_all()
@@ -157,7 +139,7 @@ class DeliveryDriver:
             self._changed.notify_all()
 
     def raise_failure(self) -> None:
-        """Raise what stopped the delivery, if it has stopped."""
+        """Raise the error that stopped the delivery, if any."""
         if self._failure is not None:
             raise self._failure
 
@@ -174,14 +156,14 @@ class DeliveryDriver:
                         self._closed = True
                         self._changed.notify_all()
                     break
-        except BaseException as error:  # carried to the thread that offers
+        except BaseException as error:  # raised again in the attempt's thread
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
             self._on_failure()
 
     def _next(self) -> Commit | None:
-        """The next commit to make; None once it is told to stop."""
+        """The next commit to make; None once it is to stop."""
         while (step := self._step()) is not None:
             if isinstance(step, Commit):
                 return step
@@ -189,7 +171,7 @@ class DeliveryDriver:
         return None
 
     def _step(self) -> Commit | Watch | None:
-        """The next thing to do, once it is due; None once it is told to stop."""
+        """The next step once it is due; None once it is to stop."""
         with self._changed:
             while not self._stopping:
                 step = self._outbox.next(self._monotonic())
@@ -199,7 +181,7 @@ class DeliveryDriver:
         return None
 
     def _watch(self) -> None:
-        """Look whether the request is still this attempt's. What cannot be read now is looked at again."""
+        """Check that the request is still this attempt's. A failed read is repeated later."""
         try:
             head = self._log.head(self._outbox.head.key)
         except StoreFault as error:
@@ -208,19 +190,13 @@ class DeliveryDriver:
         self._outbox.watched(head)
 
     def _commit(self, commit: Commit) -> tuple[Post, ...] | None:
-        """Make a commit. Returns what to post of it, or None when the store failed and it is to be tried again."""
+        """Make a commit. Returns the posts, or None if the store failed and the commit is to be tried again."""
         self._writes += 1
         try:
             head = self._log.commit(self._outbox.head, commit)
         except StoreFault as error:
-            log_event(
-                logger,
-                "fault",
-                "the log could not be written",
-                level=logging.WARNING,
-                dependency="log",
-                why=str(error),
-            )
+            message = "the log could not be written"
+            log_event(logger, "fault", message, level=logging.WARNING, dependency="log", why=str(error))
             with self._changed:
                 self._outbox.store_failed(self._monotonic())
             return None
@@ -234,7 +210,7 @@ class DeliveryDriver:
 
     def _post(self, posts: tuple[Post, ...]) -> None:
         for post in posts:
-            self._lanes.send(post)
+            self._queues.send(post)
 
     def _posted(self, connection_id: str, outcome: PostOutcome) -> None:
         with self._changed:

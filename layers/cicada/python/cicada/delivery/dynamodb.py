@@ -1,12 +1,12 @@
 """The log of a request in DynamoDB.
 
-One head item a request (``sk`` = ``head``) holds the log as a map from seq to event, so that an append, its fence and
-the list of subscribers are one atomic call. An event above ``INLINE_BYTES`` (the sources, above all) lies in an item of
-its own, written before the head refers to it: every later append rewrites the head, and a write is billed by the size
-of its item. ``docs/decisions`` has the measurement.
+One head item per request (``sk`` = ``head``) holds the log as a map from seq to event, so that one atomic call appends
+events, checks the fence and returns the subscribers. An event above ``INLINE_BYTES`` (mostly the sources) gets an item
+of its own, which is written before the head refers to it: every append rewrites the head, and a write is billed by the
+size of its item. ``docs/decisions`` has the measurement.
 
-An open request stands in the sparse index ``open``, which holds keys alone: appends do not touch it, and while nothing
-is open there is nothing to read.
+An open request is in the sparse index ``open``, which holds keys only: appends do not write to it, and while nothing is
+open it is empty.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
 INLINE_BYTES = 2 * 1024
-"""Events up to this many UTF-8 bytes stand in the head item."""
+"""Events up to this many UTF-8 bytes are stored in the head item."""
 _HEAD = "head"
 OPEN_INDEX = "open"
 """The name of the index of open requests: hash key ``open_in`` (a number), range key ``accepted_at_ms``."""
 OPEN_PARTITIONS = 4
-"""Open requests are spread over so many partitions: each takes 1,000 writes a second, two a request."""
+"""Partitions of the open requests: each takes 1,000 writes a second, and a request needs two."""
 _TTL_MARGIN_S = 24 * 3600
-"""A head outlives its retention by this much, so that an expired request can be told from an unknown one; its events
-outlive it by as much again, for DynamoDB deletes in no order."""
+"""How long a head outlives its retention, so that an expired request differs from an unknown one. Its events outlive it
+by the same time again, because DynamoDB's TTL deletes items in no order."""
 
 STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3})
-"""Time-outs in seconds. A retried write is harmless: the fence tells a landed one from a lost one."""
+"""Time-outs in seconds. A retried write is harmless: the fence shows whether the first one landed."""
 
 _STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
 _CHANGED: TypeAdapter[Changed] = TypeAdapter(Changed)
@@ -218,7 +218,7 @@ class DynamoDbLog:
         return _head(key, done["Attributes"])
 
     def _place(self, head: RequestHead, entry: LogEntry) -> dict[str, Any]:
-        """An event's value in the head's log: itself, or a reference to the item that it is put into here."""
+        """An event's value in the head's log: the event, or a reference to the item that is written here for it."""
         if len(entry.body.encode()) <= INLINE_BYTES:
             return _inline(entry.attempt, entry.body)
         sk = f"event#{entry.seq}#{entry.attempt}"

@@ -1,9 +1,9 @@
-"""The delivery of one attempt, without I/O: what to commit next, what to post, when to wait.
+"""The delivery of one attempt, without I/O: what to commit, what to post, when to wait.
 
 The driver (:mod:`cicada.delivery.driver`) feeds it the strategy's text and events and the outcome of every effect, and
-carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return. While a commit is in flight the text that
-arrives gathers, and goes out as one event. While nothing arrives, the attempt's lease is renewed, and the request is
-watched: whoever cancels it, or takes it over, is noticed soon.
+carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return. Text that arrives while a commit is in flight
+is collected and sent as one event. While nothing arrives, the attempt's lease is renewed and the request is watched, so
+that a cancellation or take-over is noticed soon.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from cicada.protocol.events import Chunk, LogEvent
 
 
 class Fenced(Exception):
-    """Another attempt has begun, or the request has ended: this one can change nothing any more."""
+    """Another attempt has begun, or the request has ended: this attempt can change nothing any more."""
 
 
 @dataclass(frozen=True)
 class OutboxLimits:
-    """How eagerly an attempt writes and watches. All in seconds but the last."""
+    """How often an attempt writes and watches."""
 
     min_interval_s: float = 0.1
     """Between two commits: at most about 10 events a second."""
     max_interval_s: float = 2.0
-    """The widest that the interval grows while the store fails."""
+    """Between two commits while the store fails."""
     store_budget_s: float = 15.0
-    """How long the store may fail in a row before the attempt gives up."""
+    """How long the store may fail before the attempt gives up."""
     suspend_s: float = 2.0
-    """How long a subscriber that takes no frames is left alone, at first; doubled each time."""
+    """How long a busy subscriber is skipped at first; doubles each time."""
     max_suspend_s: float = 16.0
     watch_s: float = 0.5
-    """How long nothing may be written before the request is looked at: a cancelled answer stops within a second."""
+    """How long after the last write the head is read: a cancelled answer stops within a second."""
     renew_s: float = LEASE_S / 2
-    """How long nothing may be written before the lease is renewed."""
+    """How long after the last write the lease is renewed."""
     max_chunk_bytes: int = 16 * 1024
     """Of one chunk's text, as JSON."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing to do for so long, unless more arrives."""
+    """Nothing to do for so long unless more arrives."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Look at the head, and report what it shows."""
+    """Read the head and report it to :meth:`Outbox.watched`."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Reader:
 
 
 class Outbox:
-    """Decides; see the module's words. Times are seconds of one monotonic clock."""
+    """See the module. Times are seconds of one monotonic clock."""
 
     def __init__(
         self,
@@ -86,12 +86,11 @@ class Outbox:
         now: float = 0.0,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Take up an attempt.
+        """Start an attempt's delivery.
 
         Args:
-            head: the request after the attempt's own begin.
-            limits: how eagerly it writes.
-            begun: the commit that began it, to be posted first.
+            head: after the commit that began the attempt.
+            begun: that commit, which is posted first.
             now: the monotonic clock at that commit.
             now_s: epoch seconds, for the lease.
         """
@@ -123,54 +122,54 @@ class Outbox:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that came in is committed."""
+        """Whether everything is committed."""
         noted = (self._standalone, self._spent, self._changed)
         return not self._queue and noted == (None, None, None) and self._in_flight is None
 
     def opening(self) -> tuple[Post, ...]:
-        """What to post before anything else: the attempt's begin."""
+        """The first posts: the attempt's begin."""
         if self._begun is None:
             return ()
         frames = tuple(entry.frame(self._head.key.request_id) for entry in self._begun.entries())
         return tuple(Post(subscriber, frames) for subscriber in self._head.subscribers)
 
     def text(self, piece: str) -> None:
-        """Take a piece of the answer."""
+        """Add a piece of the answer."""
         if self._queue and isinstance(self._queue[-1], str):
             self._queue[-1] += piece
         elif piece:
             self._queue.append(piece)
 
     def event(self, event: LogEvent) -> None:
-        """Take an event, which stands after all text before it."""
+        """Add an event, after all text before it."""
         self._queue.append(event)
 
     def fail(self, spent: RequestSpend) -> None:
-        """The attempt has failed: forget the text that is not written yet, and note what was spent."""
+        """The attempt has failed: drop unwritten text, and store what was spent."""
         self._queue = [item for item in self._queue if not isinstance(item, str)]
         if spent.calls:
             self._spent = self._head.spent + spent
 
     def standalone(self, standalone: Standalone) -> None:
-        """Take the question as completed from the conversation, for the attempts that may follow."""
+        """Store the completed question for attempts that may follow."""
         self._standalone = standalone
 
     def changed(self, told: str) -> None:
-        """Take what was changed for the user, in words for people, for the attempts that may follow."""
+        """Store the description of a change that was made for the user, for attempts that may follow."""
         if told not in self._told:
             self._told = (*self._told, told)
             self._changed = Changed(self._head.attempt, self._told)
 
     def close(self, terminal: LogEvent) -> None:
-        """Take the last event; nothing may come after it."""
+        """Add the terminal event; nothing may come after it."""
         self._queue.append(terminal)
         self._closing = True
 
     def next(self, now: float) -> Commit | Watch | Wait:
-        """What to do: make a commit and report its outcome, look at the head and report it, or wait.
+        """The next step: make a commit and report its outcome, read the head and report it, or wait.
 
         Raises:
-            AnswerTooLong: the log would outgrow its bound.
+            AnswerTooLong: the log would exceed its limit.
         """
         if self.idle:
             return self._sign_of_life(now)
@@ -191,7 +190,7 @@ class Outbox:
         return self._in_flight
 
     def _sign_of_life(self, now: float) -> Commit | Watch | Wait:
-        """What to do while nothing is to be written."""
+        """The next step while there is nothing to write."""
         renew_in = self._renewed_at + self._limits.renew_s - now
         if renew_in <= 0:
             self._carries_chunk = False
@@ -205,16 +204,12 @@ class Outbox:
         return Wait(min(renew_in, watch_in))
 
     def watched(self, head: RequestHead) -> None:
-        """What the head shows.
-
-        Raises:
-            Fenced: another attempt has begun, or the request has ended.
-        """
+        """The head was read. Raises Fenced."""
         if head.state != "open" or head.attempt != self._head.attempt:
             raise _fenced(head)
 
     def committed(self, head: RequestHead, now: float) -> tuple[Post, ...]:
-        """The commit has landed: what to post of it. ``head``: as the store returned it."""
+        """The commit has landed and the store returned ``head``. Returns the posts."""
         commit, self._in_flight = self._in_flight, None
         if commit is None:
             raise AssertionError("no commit is in flight")
@@ -232,19 +227,19 @@ class Outbox:
         )
 
     def conflicted(self, head: RequestHead, entries: Sequence[LogEntry], now: float) -> tuple[Post, ...]:
-        """The commit met a conflict. Its lost acknowledgement makes it landed; anything else is the fence.
+        """The commit met a conflict. If it had landed and its acknowledgement was lost, returns the posts.
 
         Raises:
             Fenced: another attempt has begun, or the request has ended.
         """
         if self._in_flight is not None and has_landed(self._in_flight, head, entries):
-            # Another's events may stand behind ours already; the next commit must meet the fence there.
+            # Another attempt's events may already follow ours: keep our own fence, so that the next commit fails.
             mine = replace(head, attempt=self._in_flight.attempt, last_seq=self._in_flight.last_seq)
             return self.committed(mine, now)
         raise _fenced(head)
 
     def store_failed(self, now: float) -> None:
-        """The commit may or may not have landed: it is tried again, the same, after a longer interval.
+        """The store failed: the same commit, which may have landed, is repeated after a longer interval.
 
         Raises:
             DeliveryUnavailable: the store has failed for longer than its budget.
@@ -257,9 +252,9 @@ class Outbox:
         self._not_before = now + self._interval_s
 
     def posted(self, connection_id: str, outcome: PostOutcome, now: float) -> bool:
-        """How a post went. Returns whether the subscriber is to be forgotten.
+        """Take the outcome of a post. Returns whether to forget the subscriber.
 
-        A reader that takes no frames is left alone for a while; it sees the gap in ``seq`` and resumes.
+        A busy subscriber is skipped for a while; its client sees the gap in ``seq`` and resumes.
         """
         reader = self._reader(connection_id)
         if outcome == "delivered":
@@ -297,7 +292,7 @@ MIN_PART_BYTES = 12
 
 
 def split_text(text: str, max_bytes: int) -> list[str]:
-    """Cut text into parts of at most ``max_bytes`` bytes of JSON each (quotation marks aside), between characters.
+    """Cut text between characters into parts of at most ``max_bytes`` (see :func:`json_bytes`).
 
     ``max_bytes`` is at least :data:`MIN_PART_BYTES`.
     """
@@ -312,5 +307,5 @@ def split_text(text: str, max_bytes: int) -> list[str]:
 
 
 def json_bytes(text: str) -> int:
-    """The UTF-8 bytes of a text's JSON, its quotation marks aside."""
+    """The UTF-8 bytes of a text as JSON, without its quotation marks."""
     return len(json.dumps(text, ensure_ascii=False).encode()) - 2

@@ -1,4 +1,4 @@
-"""What delivery needs of the outside: a store of logs, and the open connections."""
+"""The ports of delivery: the store of request logs, and the open connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Su
 
 
 class Conflict(Exception):
-    """A conditional write did not land; ``head`` is what stands, ``entries`` the events it may be compared with."""
+    """A conditional write did not land; ``head`` and ``entries`` are what is stored."""
 
     def __init__(self, head: RequestHead, entries: Sequence[LogEntry]) -> None:
         super().__init__(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
@@ -18,15 +18,15 @@ class Conflict(Exception):
 
 
 class StoreFault(Exception):
-    """The store did not answer, or is throttled: the write may or may not have landed."""
+    """The store did not respond or throttled the call: a write may or may not have landed."""
 
 
 class ConnectionGone(Exception):
-    """The connection is closed: nobody reads it any more."""
+    """The connection is closed."""
 
 
 class ConnectionBusy(Exception):
-    """The connection or the gateway does not take the frame now: throttled, full, or no answer in time."""
+    """The connection or the gateway does not accept the frame now: throttled, full, or timed out."""
 
 
 class RequestLog(Protocol):
@@ -45,18 +45,18 @@ class RequestLog(Protocol):
         ...
 
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
-        """Apply a commit to the request of ``head`` and return the head after it, with the subscribers of that instant.
+        """Apply a commit to the request of ``head``; return the head after it, with the subscribers of that instant.
 
         Raises:
             Conflict: the fence does not hold, or the request is not open.
-            RequestUnknown: there is no such request.
+            RequestUnknown.
         """
         ...
 
     def take_up(self, head: RequestHead, lease_until: int) -> RequestHead:
-        """Set a request free for another execution of the workflow, which is awaited until ``lease_until``.
+        """Release a request for another execution of the workflow, which must claim it before ``lease_until``.
 
-        Its execution is forgotten and the take-over counted; its attempt stands until the next begins.
+        Clears its execution and counts the take-over; its attempt stays until the next begins.
 
         Raises:
             Conflict: it has ended, or its lease, execution or attempt has changed since ``head``.
@@ -64,14 +64,14 @@ class RequestLog(Protocol):
         ...
 
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
-        """The requests that were accepted before then and are not known to have ended, in no order.
+        """The open requests that were accepted before then, in no order.
 
-        The list may lag behind by seconds: whoever acts on one reads its head.
+        The list may lag by seconds, so the caller must read the head before acting on a request.
         """
         ...
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
-        """Replace the subscribers that ``head`` shows. Raises Conflict if they have changed since."""
+        """Replace the subscribers of ``head``. Raises Conflict if they have changed since."""
         ...
 
 
@@ -81,8 +81,6 @@ class Connections(Protocol):
     def post(self, connection_id: str, frame: str) -> None:
         """Hand one frame to the gateway, in call order.
 
-        Raises:
-            ConnectionGone: it is closed.
-            ConnectionBusy: it does not take the frame now; it may or may not have been delivered.
+        Raises ConnectionGone, or ConnectionBusy: then the frame may or may not have been delivered.
         """
         ...

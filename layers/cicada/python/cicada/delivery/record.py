@@ -8,16 +8,16 @@ from typing import Literal
 from cicada.protocol.events import Degraded, StrategyFailure, StrategyName, event_frame
 
 MAX_SUBSCRIBERS = 3
-"""Connections that tail one request: a second tab, a phone."""
+"""Connections that follow one request: a second tab, a phone."""
 MAX_LOG_BYTES = 256 * 1024
-"""UTF-8 bytes of all events of one request; an answer that outgrows it ends with an error."""
+"""UTF-8 bytes of all events of one request; a longer answer ends with an error."""
 
 State = Literal["open", "complete", "failed"]
 
 
 @dataclass(frozen=True)
 class RequestKey:
-    """Who asked, and the client's id of the question: another user's request is simply absent."""
+    """The user and the client's id of the question; another user's request has another key."""
 
     subject: str
     request_id: str
@@ -29,16 +29,16 @@ class Subscriber:
 
     connection_id: str
     expires_at: int | None = None
-    """Epoch seconds. None for a connection without a token, and in records that were stored without this field."""
+    """Epoch seconds; None for a connection without a token, and in older records."""
 
     def expired(self, now_s: float) -> bool:
-        """Whether its token has expired: nothing of the request may reach it any more."""
+        """Whether its token has expired: it gets no more events."""
         return self.expires_at is not None and self.expires_at <= now_s
 
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked, as the workers need it."""
+    """What was asked."""
 
     query: str
     session_id: str | None = None
@@ -46,32 +46,32 @@ class Question:
     episodes: tuple[str, ...] = ()
     top_k: int | None = None
     tenant: str | None = None
-    """The asker's, where the token names one: earlier answers may be shared within it."""
+    """The asker's, if the token names one: earlier answers may be shared within it."""
 
 
 @dataclass(frozen=True)
 class Standalone:
-    """A question as completed from its conversation."""
+    """A question that can be understood without its conversation."""
 
     query: str
     degraded: Degraded | None = None
-    """What is to be said of it, if it could not be completed as it should."""
+    """What to tell the client if it could not be completed."""
     in_own_words: bool = False
-    """Every telling word is the asker's: none comes from an answer, which may quote anything."""
+    """Of a completed question: every content word is the asker's. Answers may quote anything, so they do not count."""
 
 
 @dataclass(frozen=True)
 class RequestSpend:
-    """What attempts have used of text models, as far as it is known."""
+    """What attempts have used of text models, as far as known."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = 0.0
-    """None where a model's price, or what it used, is not known."""
+    """None if a model's price or usage is unknown."""
 
     def __add__(self, other: RequestSpend) -> RequestSpend:
-        """Both together."""
+        """The sum of both."""
         return RequestSpend(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
@@ -82,16 +82,16 @@ class RequestSpend:
 
 @dataclass(frozen=True)
 class Changed:
-    """What an attempt has changed for the user: that stays, whatever becomes of the attempt."""
+    """The changes that an attempt made for the user; they stay even if the attempt fails."""
 
     attempt: int
     told: tuple[str, ...]
-    """Each change in words for people."""
+    """A description of each change."""
 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One event in its place in the log. ``body`` is the event's JSON without ``requestId`` and ``seq``."""
+    """One event of the log. ``body`` is its JSON without ``requestId`` and ``seq``."""
 
     seq: int
     attempt: int
@@ -104,7 +104,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Fence:
-    """What a writer believes of the log; its write lands only if that still holds and the request is open."""
+    """The position that a writer expects; its write lands only if the log is there and the request is open."""
 
     attempt: int
     last_seq: int
@@ -117,40 +117,39 @@ class RequestHead:
     key: RequestKey
     question: Question
     origin: str
-    """What created it: tells a repeated create of the same frame from another frame with the same id."""
+    """The frame that created it: distinguishes a repeated write of that frame from another frame with the same id."""
     accepted_at_ms: int
     expires_at: int
-    """Epoch seconds; past it the request is expired, whether it is still stored or not."""
+    """Epoch seconds; afterwards the request is expired, whether or not it is still stored."""
     state: State = "open"
     attempt: int = 0
     strategy: StrategyName | None = None
-    """The strategy of the attempt, once one has begun."""
+    """Of the attempt, once one has begun."""
     execution: str | None = None
     """The workflow execution that drives the request, once one has claimed it."""
     worker: str | None = None
-    """The invocation that runs the attempt: tells a repeated begin from another worker's."""
+    """The invocation that runs the attempt: distinguishes a repeated begin from another worker's."""
     lease_until: int = 0
-    """Epoch seconds until which the worker's claim holds, which every write of it moves on; before any claim, until
-    which one is awaited."""
+    """When the worker's claim ends, in epoch seconds; every write extends it. Before any claim: when one is due."""
     failed: tuple[StrategyFailure, ...] = ()
     """Every attempt before this one, in order, and why it failed."""
     reserved_calls: int = 0
-    """Calls to text models that were allotted to the attempts so far."""
+    """Model calls that were allotted to the attempts so far."""
     takeovers: int = 0
-    """How often its workflow was started again because nobody worked on it."""
+    """How often its workflow was restarted because its worker was lost."""
     standalone: Standalone | None = None
-    """The question as completed from the conversation, once an attempt has done so."""
+    """The completed question, once an attempt has completed it."""
     spent: RequestSpend = RequestSpend()
-    """By the attempts that failed and could still say so."""
+    """By failed attempts that could still report it."""
     changed: Changed | None = None
-    """By the last attempt that has changed anything."""
+    """By the last attempt that changed anything."""
     last_seq: int = 1
     log_bytes: int = 0
     subscribers: tuple[Subscriber, ...] = ()
 
     @property
     def fence(self) -> Fence:
-        """The fence that a write must carry to land on this head."""
+        """The fence of a write to this head."""
         return Fence(self.attempt, self.last_seq)
 
     def expired(self, now_s: float) -> bool:
@@ -164,7 +163,7 @@ class RequestHead:
 
 @dataclass(frozen=True)
 class AttemptClaim:
-    """What the beginning of an attempt changes on the head."""
+    """What the begin of an attempt changes on the head."""
 
     attempt: int
     strategy: StrategyName
@@ -173,36 +172,32 @@ class AttemptClaim:
     failed: tuple[StrategyFailure, ...] = ()
     """Every attempt before it, and why it failed."""
     calls: int = 0
-    """Calls to text models that this attempt may make."""
+    """Model calls that this attempt may make."""
     reserved_calls: int = 0
-    """Those of all attempts so far, this one's included."""
+    """Model calls of all attempts so far, including this one."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One atomic change of a request: events appended under a fence, and what changes with them.
+    """One atomic change of a request: events appended under a fence, and new values of the head (None: unchanged).
 
-    The events take the places ``fence.last_seq + 1`` and on. Committing the same value twice is harmless: the second
+    The events get the places from ``fence.last_seq + 1`` on. Committing the same value twice is harmless: the second
     finds the fence moved by the first (see :func:`cicada.delivery.decide.has_landed`).
     """
 
     fence: Fence
     bodies: tuple[str, ...]
-    """Empty in a heartbeat, which only moves the lease on."""
+    """Empty in a heartbeat, which only extends the lease."""
     state: State = "open"
     claim: AttemptClaim | None = None
     lease_until: int | None = None
-    """Where the lease moves to; unchanged when None."""
     standalone: Standalone | None = None
-    """What the head's ``standalone`` becomes; unchanged when None."""
     spent: RequestSpend | None = None
-    """What the head's ``spent`` becomes; unchanged when None."""
     changed: Changed | None = None
-    """What the head's ``changed`` becomes; unchanged when None."""
 
     @property
     def attempt(self) -> int:
-        """The attempt under which the events stand."""
+        """The attempt of the events."""
         return self.claim.attempt if self.claim else self.fence.attempt
 
     @property
@@ -212,10 +207,10 @@ class Commit:
 
     @property
     def added_bytes(self) -> int:
-        """By how much the log grows, in UTF-8 bytes."""
+        """UTF-8 bytes by which the log grows."""
         return sum(len(body.encode()) for body in self.bodies)
 
     def entries(self) -> tuple[LogEntry, ...]:
-        """The events in their places."""
+        """The events with their places."""
         first = self.fence.last_seq + 1
         return tuple(LogEntry(first + i, self.attempt, body) for i, body in enumerate(self.bodies))

@@ -1,4 +1,4 @@
-"""Posts to the subscribers of a request beside each other: in order to each, and none waits for another."""
+"""Posts to the subscribers of a request in parallel: in order for each, and none waits for another."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cicada.delivery.posting import post_frames
 from cicada.delivery.record import Subscriber
 
 MAX_WAITING_FRAMES = 100
-"""For one subscriber. One that falls further behind counts as busy: it resumes from the log, which has everything."""
+"""Of one subscriber. One that falls further behind counts as busy and resumes from the log, which is complete."""
 
 
 @dataclass
-class _Lane:
+class _Queue:
     frames: deque[str] = field(default_factory=deque)
     running: bool = False
 
 
 class SubscriberQueues:
-    """One lane a subscriber. What is posted in a lane runs beside the caller, who hears of every outcome."""
+    """One queue per subscriber; posts run in the background."""
 
     def __init__(
         self,
@@ -32,60 +32,53 @@ class SubscriberQueues:
         report: Callable[[str, PostOutcome], None],
         now_s: Callable[[], float],
     ) -> None:
-        """Wire the lanes.
-
-        Args:
-            connections: the sockets.
-            concurrency: what the lanes run on.
-            report: told the connection and the outcome of each frame, in the lane; it raises nothing.
-            now_s: epoch seconds.
-        """
+        """``report`` gets the connection and the outcome of each frame, in the background. It raises nothing."""
         self._connections = connections
         self._concurrency = concurrency
         self._report = report
         self._now_s = now_s
         self._changed = concurrency.condition()
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _Queue] = {}
         self._closed = False
 
     def send(self, post: Post) -> None:
-        """Take frames for one subscriber, after all that were taken for it before."""
+        """Add frames to one subscriber's queue."""
         subscriber = post.subscriber
         with self._changed:
-            lane = self._lanes.setdefault(subscriber.connection_id, _Lane())
-            overrun = len(lane.frames) + len(post.frames) > MAX_WAITING_FRAMES
+            queue = self._queues.setdefault(subscriber.connection_id, _Queue())
+            overrun = len(queue.frames) + len(post.frames) > MAX_WAITING_FRAMES
             if overrun:
-                lane.frames.clear()
+                queue.frames.clear()
             else:
-                lane.frames.extend(post.frames)
-            start = not lane.running and not overrun
-            lane.running = lane.running or start
+                queue.frames.extend(post.frames)
+            start = not queue.running and not overrun
+            queue.running = queue.running or start
         if overrun:
             self._report(subscriber.connection_id, "busy")
         if start:
-            self._concurrency.spawn(lambda: self._run(subscriber, lane), "post")
+            self._concurrency.spawn(lambda: self._run(subscriber, queue), "post")
 
     def finish(self, *, timeout_s: float) -> bool:
-        """Wait until everything is posted, at most so long, and give up the rest. Returns whether there was none."""
+        """Wait until everything is posted, then drop the rest. Returns whether everything was posted in time."""
         with self._changed:
-            done = self._changed.wait_for(lambda: not any(lane.running for lane in self._lanes.values()), timeout_s)
+            done = self._changed.wait_for(lambda: not any(queue.running for queue in self._queues.values()), timeout_s)
             self._closed = True
             return done
 
-    def _run(self, subscriber: Subscriber, lane: _Lane) -> None:
-        while (frame := self._take(lane)) is not None:
+    def _run(self, subscriber: Subscriber, queue: _Queue) -> None:
+        while (frame := self._take(queue)) is not None:
             outcome = post_frames(self._connections, Post(subscriber, (frame,)), self._now_s)
             if outcome != "delivered":
                 with self._changed:
-                    lane.frames.clear()
+                    queue.frames.clear()
             self._report(subscriber.connection_id, outcome)
 
-    def _take(self, lane: _Lane) -> str | None:
-        """The next frame, or None when the lane is at its end."""
+    def _take(self, queue: _Queue) -> str | None:
+        """The next frame, or None at the end of the queue."""
         with self._changed:
-            if self._closed or not lane.frames:
-                lane.running = False
-                lane.frames.clear()
+            if self._closed or not queue.frames:
+                queue.running = False
+                queue.frames.clear()
                 self._changed.notify_all()
                 return None
-            return lane.frames.popleft()
+            return queue.frames.popleft()

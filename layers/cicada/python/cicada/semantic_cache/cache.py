@@ -1,4 +1,4 @@
-"""The semantic cache itself: looks earlier answers up, and keeps new ones."""
+"""The semantic cache: looks up earlier answers, and stores new ones."""
 
 from __future__ import annotations
 
@@ -43,19 +43,17 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TTL_S = 7 * 24 * 3600
 DEFAULT_MAX_ENTRIES = 1_000
-"""Answers of one scope; the newest stay."""
+"""Answers per scope; the newest stay."""
 MAX_BODIES_READ = 3
-"""Bodies that one look-up reads at most."""
+"""Bodies that one lookup reads at most."""
 KEEP_BUDGET_S = 3.0
-"""Seconds for embedding the question of an answer that is kept; a remembered one takes none."""
+"""Seconds for embedding the question of an answer that is stored; usually the vector is remembered."""
 SURPLUS_DELETED = 25
-"""Of what is beyond ``max_entries``, how much one keeping deletes: more than it adds, so that a lower bound comes
-true."""
-_ID_BYTES = 4
+"""Entries beyond ``max_entries`` that one write deletes: more than it adds, so that a lowered limit takes effect."""
 
 
 class NoEarlierAnswers:
-    """Stands in the cache's place where none is kept."""
+    """The cache of a deployment that has none."""
 
     def look_up(self, *_: object, **__: object) -> Looked:
         """See :class:`cicada.semantic_cache.ports.EarlierAnswers`."""
@@ -63,10 +61,7 @@ class NoEarlierAnswers:
 
 
 class SemanticCache:
-    """Finds earlier answers by meaning, and is a :class:`cicada.attempts.strategy.AnswerSink` of new ones.
-
-    Safe for several threads.
-    """
+    """Finds earlier answers by meaning; an :class:`~cicada.attempts.strategy.AnswerSink` of new ones. Thread-safe."""
 
     def __init__(
         self,
@@ -83,16 +78,16 @@ class SemanticCache:
         now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         on_look_up: Callable[[str], None] = lambda _use: None,
-        new_suffix: Callable[[], str] = lambda: secrets.token_hex(_ID_BYTES),
+        new_suffix: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
         """Wire the cache.
 
         Args:
-            embedder: one that remembers: the same query is embedded for the search as well.
-            thresholds: how near is near; those of the embedding model when absent.
-            confirm: asked of the nearest question that is not the same to the word; none is, where it is absent.
-            on_look_up: told what each look-up gave (``answer``, ``contexts`` or ``miss``), for the metrics.
-            new_suffix: tells entries of one millisecond apart; random letters or digits.
+            embedder: one that remembers vectors: the search embeds the same query.
+            thresholds: those of the embedding model by default.
+            confirm: decides whether the nearest question with other words asks the same; without it none does.
+            on_look_up: called with each lookup's result (``answer``, ``contexts`` or ``miss``), for the metrics.
+            new_suffix: makes ids of the same millisecond unique; random letters or digits.
         """
         self._store = store
         self._embedder = embedder
@@ -114,20 +109,10 @@ class SemanticCache:
     def look_up(
         self, asked: AskedQuestion, index_version: str, limits: SearchLimits, *, time_budget_s: float
     ) -> Looked:
-        """Find an earlier answer that can be given again, or whose contexts are of use.
+        """See :class:`cicada.semantic_cache.ports.EarlierAnswers`.
 
-        Warm, it costs one Query for what is newer than what this worker knows, and a read of each body that is used.
-
-        Args:
-            index_version: that a search would use now.
-            time_budget_s: seconds, for embedding the question and for reading. No call is begun after it; one that is
-                under way ends by its own time-out.
-
-        Raises:
-            CacheUnavailable: the store does not answer.
-            OutOfTime: no time is left to ask it.
-            ModelBusy, ModelUnavailable, ModelRefused: the question could not be embedded.
-            IndexMismatch: the embedding model gave a vector of no use.
+        In a warm worker it costs one Query for newer entries, and a read of each body that is used. No call is begun
+        after ``time_budget_s``; one that is under way ends by its own time-out.
         """
         started = self._monotonic()
         left_out = reason_to_leave_out(asked)
@@ -157,7 +142,7 @@ class SemanticCache:
         held = self._known.refreshed(digest, deadline)
         known = held.snapshot
         now_s = self._now_s()
-        nearest = known.nearest(vector, at_least=-1.0, limit=CANDIDATES, now_s=now_s)
+        nearest = known.nearest(vector, limit=CANDIDATES, now_s=now_s)
         confirm = self._confirm
         confirms = None if confirm is None else lambda earlier: confirm(asked.query, earlier, limits)
         choices = decide(asked.query, nearest, self._thresholds, confirms)
@@ -172,14 +157,14 @@ class SemanticCache:
             if body is None:
                 continue
             if choice.use == "answer" and not still_holds(body):
-                logger.warning("an earlier answer does not hold any more", extra={"entry": choice.entry.id})
+                logger.warning("a cached answer no longer passes the check", extra={"entry": choice.entry.id})
                 held.forget(choice.entry.id)
             elif choice.use == "answer" or serves(asked.query, body):
                 return _found(miss, choice, body)
         return miss
 
     def keep(self, given: AnswerGiven) -> None:
-        """Keep an answer that may be given again: see :class:`cicada.attempts.strategy.AnswerSink`."""
+        """Store an answer that may be replayed: see :class:`cicada.attempts.strategy.AnswerSink`."""
         reason = reason_not_to_keep(given)
         if reason is None:
             try:
@@ -195,9 +180,9 @@ class SemanticCache:
             logger.debug("the answer is not kept in the cache", extra={"why": reason})
 
     def _keep(self, given: AnswerGiven) -> str | None:
-        """Write an answer in the place of what was kept for the same question; returns why not, if it does not."""
+        """Store an answer in place of earlier ones to the same question. Returns why, if it does not."""
         retrieved, asked = given.retrieved, given.asked
-        assert retrieved is not None  # see reason_not_to_keep
+        assert retrieved is not None  # checked by reason_not_to_keep
         body = pack_body(
             CachedAnswer(
                 question=asked.query,
@@ -273,5 +258,5 @@ def _found(miss: Looked, choice: CacheChoice, body: CachedAnswer) -> Looked:
 
 
 def _share(cosine: float) -> float:
-    """A cosine as a similarity in [0, 1]: questions that point apart have nothing in common."""
+    """A cosine as a similarity in [0, 1]."""
     return round(min(1.0, max(0.0, cosine)), 4)

@@ -1,7 +1,7 @@
-"""What becomes of the nearest earlier questions: the answer again, its contexts, or nothing.
+"""How the nearest earlier questions are used: replay the answer, use its passages, or neither.
 
-A cosine means something else with every model. Those of all-MiniLM-L6-v2 are measured on labelled pairs of questions
-(``benchmarks/semantic_cache.py``); any other model gets conservative values that nobody has measured.
+Cosines of different models are not comparable. The thresholds of all-MiniLM-L6-v2 are measured on labelled pairs of
+questions (``benchmarks/semantic_cache.py``); other models have conservative values that are not measured.
 """
 
 from __future__ import annotations
@@ -30,26 +30,19 @@ class Thresholds:
     """Cosines in [-1, 1]."""
 
     replay: float
-    """From here on an earlier answer is given again, if no guard objects."""
+    """From here on an earlier answer may be replayed, if the model confirms it."""
     near: float
-    """From here on its passages are of use, if it is about the same people and things."""
+    """From here on its passages may be used, if they contain the question's content words."""
     measured: bool = False
-    """Whether they come from labelled pairs, embedded with this very model."""
+    """Whether they come from labelled pairs, embedded with this model."""
 
     def __post_init__(self) -> None:
-        """Refuse what no decision can be made by.
-
-        Raises:
-            ValueError: ``near`` is above ``replay``, or one of them is no cosine.
-        """
         if not -1 <= self.near <= self.replay <= 1:
-            raise ValueError(
-                f"replay is {self.replay} and near {self.near}: near may not be above, and both are cosines"
-            )
+            raise ValueError(f"expected -1 <= near <= replay <= 1, got near={self.near} and replay={self.replay}")
 
 
 DEFAULT_THRESHOLDS = Thresholds(replay=0.94, near=0.86)
-"""For a model that was not measured."""
+"""For any other model."""
 
 THRESHOLDS: Mapping[str, Thresholds] = {
     "local.all-minilm-l6-v2": Thresholds(replay=0.80, near=0.70, measured=True),
@@ -58,17 +51,16 @@ THRESHOLDS: Mapping[str, Thresholds] = {
     "cohere.embed-multilingual-v3": Thresholds(replay=0.94, near=0.86),
     "cohere.embed-v4:0": Thresholds(replay=0.94, near=0.86),
 }
-"""By the service's model id. Only the first are measured: unrelated texts lie near 0.1 with Titan, above 0.3 with
-Cohere."""
+"""By the service's model id. Unrelated texts have cosines near 0.1 with Titan, and above 0.3 with Cohere."""
 
 
 def thresholds_of(model_id: str) -> Thresholds:
-    """The model's thresholds; an id may have the prefix of a region, or of an ARN."""
+    """The model's thresholds; the id may have the prefix of a region or of an ARN."""
     return next((found for name, found in THRESHOLDS.items() if model_id.endswith(name)), DEFAULT_THRESHOLDS)
 
 
 CANDIDATES = 8
-"""The nearest entries that are looked at: the best one may be about another episode, and the next one fit."""
+"""How many of the nearest entries are considered: the nearest may be about another episode, and the next may fit."""
 
 Confirms = Callable[[str], bool]
 """Whether an earlier question asks what is asked now."""
@@ -76,7 +68,7 @@ Confirms = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class CacheChoice:
-    """An entry that may be made use of, and how."""
+    """An entry that may be used, and how."""
 
     use: Literal["answer", "contexts"]
     entry: CacheEntry
@@ -86,25 +78,27 @@ class CacheChoice:
 def decide(
     query: str, nearest: Sequence[tuple[CacheEntry, float]], thresholds: Thresholds, confirms: Confirms | None = None
 ) -> tuple[CacheChoice, ...]:
-    """What may be used, best first.
-
-    Args:
-        confirms: is asked of the nearest entry that is no equal question and from ``thresholds.replay`` on; of none
-            where it is absent.
-    """
+    """What may be used, best first. Without an equal question, ``confirms`` decides about the nearest likely one."""
     same = [CacheChoice("answer", entry, cosine) for entry, cosine in nearest if same_question(query, entry.question)]
-    near = [(entry, cosine) for entry, cosine in nearest if cosine >= thresholds.near]
     if not same and confirms is not None:
-        likely = (one for one in near if one[1] >= thresholds.replay and may_be_same(query, one[0].question))
-        found = next(likely, None)
-        if found is not None and confirms(found[0].question):
-            same = [CacheChoice("answer", *found)]
+        same = _confirmed(query, nearest, thresholds.replay, confirms)
     taken = {choice.entry.id for choice in same}
-    return (*same, *(CacheChoice("contexts", entry, cosine) for entry, cosine in near if entry.id not in taken))
+    near = [(entry, cosine) for entry, cosine in nearest if cosine >= thresholds.near and entry.id not in taken]
+    return (*same, *(CacheChoice("contexts", entry, cosine) for entry, cosine in near))
+
+
+def _confirmed(
+    query: str, nearest: Sequence[tuple[CacheEntry, float]], replay: float, confirms: Confirms
+) -> list[CacheChoice]:
+    """The nearest entry above the threshold that may ask the same, if ``confirms`` says that it does."""
+    for entry, cosine in nearest:
+        if cosine >= replay and may_be_same(query, entry.question):
+            return [CacheChoice("answer", entry, cosine)] if confirms(entry.question) else []
+    return []
 
 
 def serves(query: str, body: CachedAnswer) -> bool:
-    """Whether an entry, its question and its passages, speaks of every telling word of a question, in some form."""
+    """Whether an entry's question and passages contain every content word of a question, in any inflection."""
     texts = " ".join(part for source in body.sources for part in _texts(source))
     there = frozenset(words_of(f"{body.question} {texts}"))
     return all(is_among(word, there) for word in content_words(query))
@@ -119,12 +113,12 @@ def _texts(source: Source) -> Iterator[str]:
 logger = logging.getLogger(__name__)
 
 Confirm = Callable[[str, str, SearchLimits], bool]
-"""Whether what is asked and an earlier question ask the same."""
+"""Whether a question and an earlier one ask the same."""
 
 CONFIRM_MAX_TOKENS = 64
-"""Of the model's answer: one word of truth."""
+"""Of the model's answer: one boolean."""
 CONFIRM_BUDGET_S = 2.0
-"""Seconds for the call: a search is under way beside it."""
+"""Seconds for the call; the search runs at the same time."""
 PURPOSE = "confirm_same"
 _SYSTEM = """\
 Two questions were asked of one body of text. Say whether one correct answer serves both, word for word.
@@ -141,14 +135,14 @@ class SameQuestion(BaseModel):
 
 
 def confirming(model: StructuredModel, *, time_budget_s: float = CONFIRM_BUDGET_S) -> Confirm:
-    """Ask a model, a small one, within some seconds. Where it may not be asked, is late or fails, the answer is no."""
+    """Ask a model, a small one. If it may not be called, is late or fails, the questions count as different."""
 
     def confirm(asked: str, earlier: str, limits: SearchLimits) -> bool:
         user = f"<earlier>\n{escape(earlier)}\n</earlier>\n<asked>\n{escape(asked)}\n</asked>"
         try:
             told = fill_form(model, Prompt(_SYSTEM, user), SameQuestion, PURPOSE, limits, time_budget_s=time_budget_s)
         except CicadaError as error:
-            log_fault(logger, "sameness not confirmed", error)
+            log_fault(logger, "earlier question not confirmed", error)
             return False
         return told.same
 

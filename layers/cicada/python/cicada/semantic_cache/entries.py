@@ -1,4 +1,4 @@
-"""What is kept of an answer, and the store it is kept in: a small entry that is searched, and a body."""
+"""What is stored of an answer: a small entry, which is searched, and a body; and the port of their store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cicada.protocol.events import Citation, Source
 
 MAX_BODY_BYTES = 350 * 1024
-"""A packed body above this is not kept: DynamoDB's items end at 400 KB, names and keys included."""
+"""The limit of a packed body: a DynamoDB item is at most 400 KB, including names and keys."""
 MAX_UNPACKED_BYTES = 4 * 1024 * 1024
-"""No body unpacks to more: what claims to is damaged."""
+"""The limit of an unpacked body: a larger one is damaged."""
 _STEPS = 127
 
 Vector = NDArray[np.float32]
@@ -24,7 +24,7 @@ Vector = NDArray[np.float32]
 
 
 class BodyUnreadable(ValueError):
-    """A stored body is damaged, or of another layout."""
+    """A stored body is damaged or has another layout."""
 
 
 class BodyTooLarge(ValueError):
@@ -33,20 +33,20 @@ class BodyTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """An earlier question, as look-ups compare it."""
+    """An earlier question, as lookups compare it."""
 
     id: str
-    """In the order of appending: epoch milliseconds in 13 digits, ``-``, and a part that tells writers apart."""
+    """Sorts by time: epoch milliseconds in 13 digits, ``-`` and a random suffix."""
     question: str
     vector: bytes
-    """See :func:`pack_vector`; empty where the unpacked one is held beside the entry."""
+    """See :func:`pack_vector`; empty in a :class:`~cicada.semantic_cache.entry_lists.Snapshot`."""
     answered_at_ms: int
     expires_at: int
-    """Epoch seconds; past it the entry counts as gone, whether it is still stored or not."""
+    """Epoch seconds; afterwards the entry counts as deleted, whether or not it is still stored."""
 
 
 class CachedAnswer(BaseModel):
-    """An earlier answer with what it rests on."""
+    """An earlier answer with its sources."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,11 +61,7 @@ class CachedAnswer(BaseModel):
 
 
 def pack_body(body: CachedAnswer) -> bytes:
-    """A body as it is stored: compressed JSON.
-
-    Raises:
-        BodyTooLarge: it has more than :data:`MAX_BODY_BYTES`.
-    """
+    """A body as it is stored: compressed JSON. Raises BodyTooLarge."""
     plain = body.model_dump_json(by_alias=True, exclude_none=True).encode()
     packed = zlib.compress(plain, 6)
     if len(packed) > MAX_BODY_BYTES or len(plain) > MAX_UNPACKED_BYTES:
@@ -74,30 +70,26 @@ def pack_body(body: CachedAnswer) -> bytes:
 
 
 def unpack_body(data: bytes) -> CachedAnswer:
-    """Read a stored body.
-
-    Raises:
-        BodyUnreadable: it is damaged, or of another layout.
-    """
+    """Read a stored body. Raises BodyUnreadable."""
     unpacking = zlib.decompressobj()
     try:
         plain = unpacking.decompress(data, MAX_UNPACKED_BYTES)
         if not unpacking.eof:
-            raise BodyUnreadable("a body does not end where it should")
+            raise BodyUnreadable("the body is truncated or too large")
         return CachedAnswer.model_validate_json(plain)
     except (zlib.error, ValidationError) as error:
         raise BodyUnreadable(str(error)) from error
 
 
 def pack_vector(vector: Vector) -> bytes:
-    """A vector as int8, a byte a dimension, without its length, which is 1. Moves a cosine by less than 0.01."""
+    """A unit vector as int8, one byte per dimension. Changes a cosine by less than 0.01."""
     largest = float(np.abs(vector).max()) or 1.0
     steps: NDArray[np.int8] = np.rint(vector * (_STEPS / largest)).astype(np.int8)
     return steps.tobytes()
 
 
 def unpack_vector(data: bytes, dimensions: int) -> Vector | None:
-    """The vector that :func:`pack_vector` packed, of unit length again; None if it is none of these dimensions."""
+    """The unit vector that :func:`pack_vector` packed; None if it has other dimensions."""
     if len(data) != dimensions:
         return None
     steps = np.frombuffer(data, np.int8).astype(np.float32)
@@ -106,9 +98,9 @@ def unpack_vector(data: bytes, dimensions: int) -> Vector | None:
 
 
 class CacheStore(Protocol):
-    """Keeps entries and bodies by scope. Every method raises CacheUnavailable if the store does not do it.
+    """Stores entries and bodies by scope. Every method raises CacheUnavailable if the store fails.
 
-    Reads of entries may lag behind writes: an entry that is not seen yet is a missed saving and nothing else.
+    Reads of entries may lag behind writes: an entry that is not visible yet only costs a cache hit.
     """
 
     def entries(self, scope: str, *, after: str, limit: int) -> list[CacheEntry]:
@@ -120,13 +112,13 @@ class CacheStore(Protocol):
         ...
 
     def body(self, scope: str, entry_id: str) -> bytes | None:
-        """An entry's body; None if it is gone."""
+        """An entry's body; None if it was deleted."""
         ...
 
     def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
-        """Keep an answer: its body first, so that no entry is ever seen without one."""
+        """Store an answer: its body first, so that no entry is visible without one."""
         ...
 
     def delete(self, scope: str, entry_ids: Sequence[str]) -> None:
-        """Delete entries and their bodies, the entries first; those that are gone already are no fault."""
+        """Delete entries and their bodies, the entries first. Deleted ones are ignored."""
         ...

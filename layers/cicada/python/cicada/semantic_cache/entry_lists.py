@@ -1,4 +1,4 @@
-"""What a worker knows of the store: entries held in memory, brought up to date by each look-up."""
+"""A worker's copy of the store's entries in memory, which each lookup brings up to date."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ from cicada.semantic_cache.entries import (
 from cicada.text.normal import compared
 
 MAX_HELD_BYTES = 48 * 2**20
-"""Entries and vectors in memory, of all scopes; those that were not asked for the longest go first."""
+"""Entries and vectors in memory, of all scopes; the least recently used scopes are dropped first."""
 MAX_HELD_SCOPES = 256
 _GONE_REMEMBERED = 256
-"""Entries that a scope remembers as gone: a store that lags behind may show them for a moment longer."""
+"""Entries that a scope remembers as deleted: an eventually consistent read may still return them."""
 _ENTRY_BYTES = 400
-"""What an entry takes beside its question and its vector, about: its id, its numbers, its place in sets and tuples."""
-_AS_NEAR = 4
-"""Decimals of the cosines that count: one text's cosines may differ in the last bits of a product."""
+"""About what an entry takes without its question and vector."""
+_COSINE_DECIMALS = 4
+"""Decimals by which cosines are compared: those of equal texts may differ in the last bits."""
+
+
+_Row = tuple[CacheEntry, Vector]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The entries of a scope at one time, oldest first, without their packed vectors; one a question."""
+    """The entries of a scope at one time, oldest first, one per question, with their vectors in a matrix."""
 
     entries: tuple[CacheEntry, ...]
     matrix: NDArray[np.float32]
@@ -47,15 +50,14 @@ class Snapshot:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
+        """About how much memory it takes."""
         texts = sum(_ENTRY_BYTES + sys.getsizeof(entry.question) for entry in self.entries)
         return texts + self.matrix.nbytes + self.expires_at.nbytes
 
-    def nearest(self, vector: Vector, *, at_least: float, limit: int, now_s: float) -> list[tuple[CacheEntry, float]]:
-        """The nearest entries that have not expired with their cosines, nearest first; of equals the newest first."""
+    def nearest(self, vector: Vector, *, limit: int, now_s: float) -> list[tuple[CacheEntry, float]]:
+        """The nearest entries with their cosines, nearest first, of equal ones the newest; expired ones have -1."""
         cosines = np.where(self.expires_at > now_s, self.matrix @ vector, -1.0)
-        near = np.flatnonzero(cosines >= at_least)
-        best = near[np.lexsort((-near, -cosines[near].round(_AS_NEAR)))[:limit]]
+        best = np.lexsort((-np.arange(len(cosines)), -cosines.round(_COSINE_DECIMALS)))[:limit]
         return [(self.entries[at], min(1.0, float(cosines[at]))) for at in best.tolist()]
 
     def alive(self, now_s: float) -> int:
@@ -64,7 +66,7 @@ class Snapshot:
 
 
 class HeldScope:
-    """A scope's entries, added to and forgotten by several threads; a snapshot, once taken, stays as it is."""
+    """A scope's entries. Thread-safe: a snapshot is never changed, only replaced."""
 
     def __init__(self, dimensions: int) -> None:
         self._dimensions = dimensions
@@ -76,56 +78,54 @@ class HeldScope:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is held."""
+        """The current entries."""
         return self._snapshot
 
     def add(self, entries: Iterable[CacheEntry], *, keep: int, now_s: float) -> None:
-        """Take in entries in whatever order; the newest ``keep`` stay, and of each question the newest.
+        """Add entries in any order; the newest of each question stays, and of those the newest ``keep``.
 
-        What has expired, or has no vector of this length, is left out.
+        Entries that are expired, or whose vector has other dimensions, are left out.
         """
         with self._lock:
-            vectors = {
-                entry.id: (replace(entry, vector=b""), vector)
-                for entry in entries
-                if entry.id not in self._ids
-                and entry.id not in self._gone
-                and entry.expires_at > now_s
-                and (vector := unpack_vector(entry.vector, self._dimensions)) is not None
-            }
-            if not vectors:
+            new = self._unknown(entries, now_s)
+            if not new:
                 return
-            old = self._snapshot
-            rows = {entry.id: (entry, old.matrix[at]) for at, entry in enumerate(old.entries)} | vectors
-            alive = sorted((row for row in rows.values() if row[0].expires_at > now_s), key=lambda row: row[0].id)
-            newest = {compared(entry.question): entry.id for entry, _ in alive}
-            self._take([row for row in alive if newest[compared(row[0].question)] == row[0].id][-keep:])
+            rows = sorted((*self._rows(), *new), key=lambda row: row[0].id)
+            newest = {compared(row[0].question): row for row in rows if row[0].expires_at > now_s}
+            self._take(sorted(newest.values(), key=lambda row: row[0].id)[-keep:])
 
     def forget(self, entry_id: str) -> None:
-        """Leave out an entry whose body is of no use, for good."""
+        """Leave out an entry whose body is unusable, for good."""
         with self._lock:
             self._gone.append(entry_id)
             self._to_delete.add(entry_id)
-            old = self._snapshot
-            self._take([(entry, old.matrix[at]) for at, entry in enumerate(old.entries) if entry.id != entry_id])
+            self._take([row for row in self._rows() if row[0].id != entry_id])
 
     def take_forgotten(self) -> set[str]:
-        """The ids of what was forgotten since this was last called: for whoever deletes them."""
+        """The ids of the entries that were forgotten since the last call; the caller deletes them."""
         with self._lock:
             taken, self._to_delete = self._to_delete, set()
             return taken
 
-    def _take(self, rows: Sequence[tuple[CacheEntry, Vector]]) -> None:
-        matrix = np.empty((len(rows), self._dimensions), np.float32)
-        for at, (_, vector) in enumerate(rows):
-            matrix[at] = vector
+    def _unknown(self, entries: Iterable[CacheEntry], now_s: float) -> list[_Row]:
+        """The living entries that are neither held nor forgotten, unpacked."""
+        known = self._ids.union(self._gone)
+        new = (entry for entry in entries if entry.id not in known and entry.expires_at > now_s)
+        unpacked = ((entry, unpack_vector(entry.vector, self._dimensions)) for entry in new)
+        return [(replace(entry, vector=b""), vector) for entry, vector in unpacked if vector is not None]
+
+    def _rows(self) -> list[_Row]:
+        return list(zip(self._snapshot.entries, self._snapshot.matrix, strict=True))
+
+    def _take(self, rows: Sequence[_Row]) -> None:
+        matrix = np.array([vector for _, vector in rows], np.float32).reshape(-1, self._dimensions)
         entries = tuple(entry for entry, _ in rows)
         self._snapshot = Snapshot(entries, matrix, np.array([entry.expires_at for entry in entries], np.float64))
         self._ids = {entry.id for entry in entries}
 
 
 class HeldScopes:
-    """The scopes that were asked for lately, in bounded memory. Safe for several threads."""
+    """The recently used scopes, in bounded memory. Thread-safe."""
 
     def __init__(self, dimensions: int, *, max_bytes: int = MAX_HELD_BYTES, max_scopes: int = MAX_HELD_SCOPES) -> None:
         self._dimensions = dimensions
@@ -135,7 +135,7 @@ class HeldScopes:
         self._scopes: OrderedDict[str, HeldScope] = OrderedDict()
 
     def of(self, digest: str) -> HeldScope:
-        """A scope, empty at first."""
+        """A scope; empty at first."""
         with self._lock:
             held = self._scopes.setdefault(digest, HeldScope(self._dimensions))
             self._scopes.move_to_end(digest)
@@ -150,11 +150,14 @@ class HeldScopes:
 logger = logging.getLogger(__name__)
 
 OVERLAP_MS = 10_000
-"""How much of what is known is read again, for entries that became visible after newer ones: clocks differ."""
+"""The overlap of consecutive reads: an entry may become visible after newer ones, because clocks differ."""
 
 
 class KnownEntries:
-    """Reads entries and bodies, each entry once a worker as a rule. Safe for several threads."""
+    """Reads entries, usually each once per worker, and bodies. Thread-safe.
+
+    The methods that read raise CacheUnavailable, and OutOfTime after the deadline.
+    """
 
     def __init__(
         self,
@@ -172,12 +175,7 @@ class KnownEntries:
         self._monotonic = monotonic
 
     def refreshed(self, digest: str, deadline: float) -> HeldScope:
-        """A scope, with what was added to it since it was last read.
-
-        Raises:
-            CacheUnavailable: the store does not answer.
-            OutOfTime: it is past the deadline.
-        """
+        """A scope with the entries that were added since it was last read."""
         self._check_time(deadline)
         held = self._scopes.of(digest)
         entries = held.snapshot.entries
@@ -186,23 +184,18 @@ class KnownEntries:
         return held
 
     def add(self, held: HeldScope, entries: list[CacheEntry]) -> None:
-        """Take in entries of a scope."""
+        """Add entries to a scope."""
         held.add(entries, keep=self._max_entries, now_s=self._now_s())
 
     def body(self, digest: str, held: HeldScope, entry: CacheEntry, deadline: float) -> CachedAnswer | None:
-        """An entry's body; None if it is gone or damaged, and then the entry is not looked at again.
-
-        Raises:
-            CacheUnavailable: the store does not answer.
-            OutOfTime: it is past the deadline.
-        """
+        """An entry's body; None if it is gone or damaged: then the entry is forgotten."""
         self._check_time(deadline)
         data = self._store.body(digest, entry.id)
         try:
             if data is not None and (body := unpack_body(data)).question == entry.question:
                 return body
         except BodyUnreadable as error:
-            logger.warning("an earlier answer cannot be read", extra={"entry": entry.id, "why": str(error)})
+            logger.warning("a cached answer cannot be read", extra={"entry": entry.id, "why": str(error)})
         held.forget(entry.id)
         return None
 

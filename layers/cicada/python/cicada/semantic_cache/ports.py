@@ -1,4 +1,4 @@
-"""Earlier answers as the strategies see them; imports no numpy."""
+"""The port of the semantic cache; imports no numpy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cicada.retrieval.ports import SearchLimits
 
 @dataclass(frozen=True)
 class Looked:
-    """What a look-up found."""
+    """The result of a lookup."""
 
     use: Literal["answer", "contexts", "miss"]
-    """answer: give it again; contexts: write a new one from its sources; miss: nothing fits."""
+    """answer: replay it; contexts: write a new one from its sources; miss: nothing fits."""
     compared: int = 0
     """Earlier questions that were compared."""
     similarity: float = 0.0
-    """Of the question that is made use of, else of the nearest one, in [0, 1]."""
+    """Of the question that is used, else of the nearest one, in [0, 1]."""
     index_version: str = ""
     question: str = ""
-    """What was asked then; this and all below are empty in a miss."""
+    """The earlier question; this and all below are empty in a miss."""
     answered_at_ms: int = 0
     text: str = ""
     sources: tuple[Source, ...] = ()
@@ -41,12 +41,12 @@ class EarlierAnswers(Protocol):
     ) -> Looked:
         """Find the earlier answer to the same question, else one to a near question.
 
-        One to be given again holds by today's check of citations.
+        A replayed answer passes the current check of citations.
 
         Raises:
-            CacheUnavailable: the store did not answer.
-            OutOfTime: no time was left to ask it.
+            CacheUnavailable: the store failed.
+            OutOfTime: no time was left to read it.
             ModelError: the question could not be embedded.
-            IndexMismatch: the embedding model gave a vector of no use.
+            IndexMismatch: the embedding model returned an unusable vector.
         """
         ...

@@ -1,4 +1,4 @@
-"""What an earlier answer is valid for: only a question of the very same scope can find it."""
+"""The scope of an earlier answer: only questions with an equal scope can find it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from cicada.attempts.strategy import AskedQuestion
 from cicada.retrieval.calibration import query_language
 
 Sharing = Literal["user", "tenant", "deployment"]
-"""Among whom answers are shared."""
+"""Who shares answers."""
 
 LAYOUT_VERSION = 2
-"""Changes whenever what is stored, or how it is found, would be read differently."""
+"""Must change whenever the stored layout or the lookup changes."""
 _DIGEST_CHARS = 32
 
 
 @dataclass(frozen=True)
 class CacheScope:
-    """Everything that an answer depends on besides the question's meaning."""
+    """Everything that an answer depends on except the question."""
 
     shared_by: tuple[str, ...]
     """``("user", tenant or "", subject)``, ``("tenant", name)`` or ``("deployment",)``."""
@@ -54,19 +54,19 @@ class CacheScope:
 
 
 def shared_by(asked: AskedQuestion, sharing: Sharing) -> tuple[str, ...]:
-    """Who may be given this question's answer again.
+    """Who may get this question's answer replayed.
 
-    The asker alone where no tenant is known, and where the question was completed from a conversation: then it holds
-    what was said there, which nobody else may read.
+    Only the asker if no tenant is known, or if the question was completed from a conversation: then it repeats what was
+    said there, which nobody else may read.
     """
-    said_so = asked.query == asked.question.query
-    if sharing == "deployment" and said_so:
+    as_asked = asked.query == asked.question.query
+    if sharing == "deployment" and as_asked:
         return ("deployment",)
-    if sharing == "tenant" and said_so and asked.question.tenant:
+    if sharing == "tenant" and as_asked and asked.question.tenant:
         return ("tenant", asked.question.tenant)
     return ("user", asked.question.tenant or "", asked.key.subject)
 
 
 def language_of(query: str) -> str:
-    """The language of a question, ISO 639-3; ``und`` where its letters tell only that it is not English."""
+    """The language of a question, ISO 639-3; ``und`` if its script only shows that it is not English."""
     return query_language(query, {})

@@ -369,7 +369,7 @@ def test_openings_closings_and_skips_are_told_in_the_story_and_to_the_metrics(cl
         "breaker_closed",
     ]
     assert all(fields["dependency"] == MODEL for _, fields in told)
-    assert "tried again after 10.0 s" in told[2][1]["why"]
+    assert "next try in 10.0 s" in told[2][1]["why"]
     assert "after 15.0 s" in told[3][1]["why"]
 
 
