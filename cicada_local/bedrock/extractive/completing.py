@@ -17,7 +17,7 @@ from cicada.text.sentences import sentences
 MAX_CHARS = 400
 MAX_ANSWERED_CHARS = 120
 """An answer's first sentence that is longer stays out of the question."""
-LEAST_LEANING = 0.45
+LEAST_LEANING = 0.6
 """The probability of leaning on the turns below which a question needs none of them."""
 _TURN = re.compile(r"<turn\b[^<>]*+>\s*+<asked>([^<]*+)</asked>\s*+<answered>([^<]*+)</answered>\s*+</turn>")
 _QUESTION = re.compile(r"<question>([^<]*+)</question>")

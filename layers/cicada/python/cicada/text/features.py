@@ -40,7 +40,6 @@ _SIGNS = str.maketrans(
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|(?<!\w)\'[^\'\n]{3,200}\'(?!\w)')
 _RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)?|[?!.,;:\"()\-/]|\S")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
-_COPIES = 3  # of a feature that is given beside the text
 _SENTENCE_END = frozenset(".?!;:")
 _FIRST_WORDS, _LAST_WORDS = 5, 2  # at either end of a text, counted a second time
 _PART_CHARS = (4, 6)
@@ -80,7 +79,7 @@ def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured
     Args:
         text: any text; characters beyond the bounds above are not read.
         buckets: features are hashed into this many.
-        beside: further features of the whole text, each by a name; they count three times what an n-gram does.
+        beside: further features of the whole text, each by a name.
     """
     shown = plain(text)
     quoted = [match.span() for match in _QUOTED.finditer(shown)]
@@ -102,8 +101,7 @@ def _hashed(strings: Iterable[tuple[int, str]], words: Sequence[str], buckets: i
     for word, feature in strings:
         found.setdefault(crc32(feature.encode()) % buckets, word)
     for name in beside:
-        for copy in range(_COPIES):
-            found.setdefault(crc32(f"{copy} {name}".encode()) % buckets, -1)
+        found.setdefault(crc32(f"0 {name}".encode()) % buckets, -1)
     return Featured(tuple(words), tuple(Feature(bucket, word) for bucket, word in found.items()))
 
 
