@@ -6,7 +6,7 @@ import pytest
 
 from cicada.agents.exchange import AgentExchange, json_tokens
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
-from cicada.agents.looping import HOLD_CHARS, AgentLoop, HeldText
+from cicada.agents.looping import HOLD_CHARS, HeldText, LoopingAgent
 from cicada.agents.ports import Actor, AgentTask, Done, ToolCall, ToolReply
 from cicada.agents.source_registry import NumberedSources
 from cicada.agents.tool_runner import ToolRunner
@@ -24,7 +24,7 @@ from cicada.errors import (
 )
 from cicada.models.converse import StreamedTurn, ToolUse, read_event
 from cicada.models.ports import ModelUse, TextDelta, Usage
-from cicada.models.streaming import Stop, Streaming
+from cicada.models.streaming import Stop
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
 from cicada.text.token_estimates import estimated_tokens
 from tests.support.agents import FakeTool
@@ -161,10 +161,11 @@ def test_a_turn_that_is_asked_for_again_leaves_no_trace():
 # --- the loop ---
 
 
-class Played:
-    """:class:`cicada.agents.looping.Turns`: plays turns, and keeps what the model was given to read."""
+class Played(LoopingAgent):
+    """Plays turns, and keeps what the model was given to read."""
 
     def __init__(self, *turns):
+        super().__init__(object(), "local.m", max_turn_tokens=100)
         self.turns = list(turns)
         self.heard = []
 
@@ -172,10 +173,9 @@ class Played:
         self.heard.append(list(exchange.messages))
         return PlayedCall(self.turns.pop(0), turn)
 
-    def run(self, *tools):
+    def answer(self, *tools):
         box = ToolRunner(tools, actor=Actor("me", "r", "Who rows?", 1), registry=NumberedSources(), limits=UNLIMITED)
-        loop = AgentLoop("local.m", self, Streaming("local.m"), max_turn_tokens=100)
-        steps = loop.run(AgentTask("Rules.", "Who rows?"), box, Purse())
+        steps = self.run(AgentTask("Rules.", "Who rows?"), box, Purse())
         return "".join(step.text for step in steps if isinstance(step, TextDelta))
 
 
@@ -210,7 +210,7 @@ def test_a_malformed_turn_is_asked_for_again_and_no_blank_line_begins_the_answer
         [delta(0, text="Let me"), Stop("malformed_model_output", AnswerMalformed)],
         [delta(0, text="Mira rows."), Stop("end_turn", None)],
     )
-    assert played.run() == "Mira rows."
+    assert played.answer() == "Mira rows."
 
 
 @pytest.mark.parametrize(("text", "given_back"), [("Long. " * HOLD_CHARS, True), ("Short.", False)])
@@ -219,7 +219,7 @@ def test_a_model_is_given_back_what_it_has_said_of_the_answer(text, given_back):
         [delta(0, text=text), start(1, "a", "look"), Stop("tool_use", None)],
         [delta(0, text="Mira rows."), Stop("end_turn", None)],
     )
-    said = played.run(FakeTool("look"))
+    said = played.answer(FakeTool("look"))
     assert ("Long." in said, said.endswith("Mira rows.")) == (given_back, True)
     assert ({"text": text} in played.heard[1][1]["content"]) == given_back
 

@@ -13,18 +13,22 @@ from cicada.models.ports import Usage
 from cicada.models.structured_output import form_schema
 from cicada.text.token_estimates import estimated_tokens
 
-_SIGNS_A_TOKEN = 3
-"""Of JSON in ASCII, whose signs a tokenizer joins; :mod:`cicada.text.token_estimates` counts each, as in prose."""
+_CHARS_A_TOKEN = 3
+"""Of JSON in ASCII: tokenizers join its punctuation, which :mod:`cicada.text.token_estimates` counts one by one."""
 
 
 class AgentExchange:
     """A task, the tools that are offered, and what was said so far."""
 
     def __init__(self, task: AgentTask, tools: Sequence[Tool[Any]]) -> None:
-        """Begin with a task. What was done already stands there as if the model had asked for it."""
+        """Calls that were made already appear as if the model had made them."""
         self.system = task.instructions
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": user_turn(task.question)}]}]
-        self.tool_config = {"tools": [{"toolSpec": _spec(tool)} for tool in tools]} if tools else None
+        specs = [
+            {"name": tool.name, "description": tool.description, "inputSchema": {"json": form_schema(tool.form)}}
+            for tool in tools
+        ]
+        self.tool_config = {"tools": [{"toolSpec": spec} for spec in specs]} if specs else None
         if task.done:
             uses = [
                 {"toolUse": {"toolUseId": done.call.call_id, "name": done.call.name, "input": done.call.given}}
@@ -32,12 +36,8 @@ class AgentExchange:
             ]
             self.messages.append({"role": "assistant", "content": uses})
             self.messages.append({"role": "user", "content": [_result(done.reply) for done in task.done]})
-        self._input_tokens = estimated_tokens(self.system) + json_tokens([self.tool_config, *self.messages])
-
-    @property
-    def input_tokens(self) -> int:
-        """About how many tokens the next turn will read: from what the last one was reported to, where it was."""
-        return self._input_tokens
+        self.input_tokens = estimated_tokens(self.system) + json_tokens([self.tool_config, *self.messages])
+        """An estimate for the next turn, based on the last turn's report where there is one."""
 
     def replied(self, turn: StreamedTurn, usage: Usage, replies: Sequence[ToolReply]) -> None:
         """Add a turn that uses tools, and their replies: all of them in one turn, as the service wants it."""
@@ -45,13 +45,9 @@ class AgentExchange:
         results = {"role": "user", "content": [_result(reply) for reply in replies]}
         self.messages += [said, results]
         if usage.reported and usage.input_tokens:
-            self._input_tokens = usage.input_tokens + usage.output_tokens + json_tokens(results)
+            self.input_tokens = usage.input_tokens + usage.output_tokens + json_tokens(results)
         else:
-            self._input_tokens += json_tokens(said) + json_tokens(results)
-
-
-def _spec(tool: Tool[Any]) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": {"json": form_schema(tool.form)}}
+            self.input_tokens += json_tokens(said) + json_tokens(results)
 
 
 def _result(reply: ToolReply) -> dict[str, Any]:
@@ -61,10 +57,7 @@ def _result(reply: ToolReply) -> dict[str, Any]:
 
 
 def json_tokens(value: object) -> int:
-    """About how many tokens a model reads of some JSON, rather too many than too few.
-
-    A digit and a character beyond ASCII count as one each, as in :func:`cicada.text.token_estimates.estimated_tokens`.
-    """
+    """An upper estimate of the tokens of some JSON. Digits and characters beyond ASCII count as one each."""
     written = json.dumps(value, ensure_ascii=False, default=len)
     single = sum(not one.isascii() or one.isdigit() for one in written)
-    return single + (len(written) - single) // _SIGNS_A_TOKEN
+    return single + (len(written) - single) // _CHARS_A_TOKEN

@@ -1,7 +1,6 @@
-"""What the agents are told: the rules that both have, and each one's task.
+"""The agents' instructions: common rules, and each agent's task.
 
-The rules ask for what our code checks or does anyway. None of them is a guard by itself: who acts, what may be changed,
-how often, and whether a citation holds is decided where no model has a say.
+Our code enforces what the rules ask for: who acts, what may be changed and how often, and whether a citation holds.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Literal
 from xml.sax.saxutils import escape
 
 AgentKind = Literal["profile", "theory"]
-"""Which agent."""
 
 _RULES = """\
 Rules:
@@ -56,7 +54,6 @@ another. Where no evidence was found, say so.
 
 
 INSTRUCTIONS: Mapping[AgentKind, str] = {"profile": PROFILE_INSTRUCTIONS, "theory": THEORY_INSTRUCTIONS}
-"""What each is told."""
 
 
 def user_turn(question: str) -> str:

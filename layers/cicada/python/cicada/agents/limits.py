@@ -14,10 +14,10 @@ from cicada.models.ports import ModelUse, Usage
 from cicada.retrieval.ports import SearchLimits
 
 SERVICE_SILENCE_S = 30.0
-"""A stream of a service that runs agents which sends no event for this long is broken: between two events a session or
-the action-group function may have to start, and the model to take its turn."""
+"""A stream of an agent service without an event for this long is broken. Between two events a session or the
+action-group function may start, and the model may take its turn."""
 SERVICE_READ_TIMEOUT_S = SERVICE_SILENCE_S + 10
-"""Of one read of such a service's client, in seconds: the silence ends a stream sooner."""
+"""The read time-out of such a service's client; the silence limit ends a stream sooner."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class AgentCaps:
 
 
 class CappedLimits:
-    """:class:`cicada.agents.ports.RunLimits`: those of the attempt, and the caps on tokens and time beside.
+    """:class:`cicada.agents.ports.RunLimits`: the attempt's limits, and the caps on tokens and time.
 
-    A call sets aside the most that it can take, and gives back what it did not take as soon as that is known. The calls
-    of one run follow one upon the other: each is noted before the next is allowed.
+    A call reserves the most that it can take, and returns the rest once its usage is known. The calls of a run are
+    sequential: each is noted before the next is allowed.
     """
 
     def __init__(self, within: SearchLimits, caps: AgentCaps, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """The time runs from now; ``within`` are the attempt's, ``clock`` gives monotonic seconds."""
+        """The time runs from now; ``within`` are the attempt's limits."""
         self._within = within
         self._caps = caps
         self._clock = clock
         self._deadline = clock() + caps.time_s
         self._lock = threading.Lock()
         self._tokens = 0
-        self._set_aside = 0
+        self._reserved = 0
 
     def time_left_s(self) -> float:
         """See the port."""
@@ -79,7 +79,7 @@ class CappedLimits:
                 )
             self._within.allow(model_id, most)
             self._tokens += tokens
-            self._set_aside += tokens
+            self._reserved += tokens
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See the port."""
@@ -89,17 +89,15 @@ class CappedLimits:
         """See the port."""
         with self._lock:
             if use.usage.reported:
-                self._tokens += use.usage.input_tokens + use.usage.output_tokens - self._set_aside
-            self._set_aside = 0
+                self._tokens += use.usage.input_tokens + use.usage.output_tokens - self._reserved
+            self._reserved = 0
         self._within.note(use)
 
 
 @contextmanager
 def timed(limits: RunLimits) -> Iterator[None]:
-    """Tell what goes wrong in the block once the time is over as that, by :meth:`RunLimits.check_time`.
-
-    A turn that the time cuts short looks like a service that fails, and the service may be well.
-    """
+    """Raise failures after the deadline as :meth:`RunLimits.check_time` does: a turn cut short looks like a failed
+    service, and must not open its circuit breaker."""
     try:
         yield
     except (AgentUnavailable, ModelUnavailable, OutOfTime, StreamBroken):

@@ -1,14 +1,15 @@
 """A bounded loop of a model's turns and our tools; text is held back until it is part of the answer.
 
-Many models talk before they use a tool ("Let me look that up."), and none says beforehand whether a turn will use one.
+Many models write before they use a tool ("Let me look that up."), and a turn's beginning does not say what follows.
 """
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
 from cicada.agents.exchange import AgentExchange
 from cicada.agents.limits import timed
@@ -24,14 +25,14 @@ from cicada.models.streaming import SILENCE_S, ServiceCall, Streaming
 from cicada.retrieval.ports import SearchLimits
 
 HOLD_CHARS = 240
-"""A turn that has written more than this is taken for an answer: about three sentences."""
+"""A turn with more text counts as an answer: about three sentences."""
 
 
 class HeldText:
     """The text of a run, turn by turn.
 
     The first :data:`HOLD_CHARS` of a turn wait for more, or for its end, and are dropped when it uses a tool. Text that
-    is out already stays; where another turn writes on, a blank line stands between.
+    was shown stays; a blank line separates it from the next turn's.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class HeldText:
         self._out = False
 
     def feed(self, piece: str) -> str:
-        """Take the next piece of the turn; what can be passed on now, which may be empty."""
+        """Take the next piece of the turn; return the text to pass on now, perhaps empty."""
         if self._dropping or not piece:
             return ""
         if self._passing:
@@ -52,17 +53,17 @@ class HeldText:
         return self._release() if self._size > HOLD_CHARS else ""
 
     def tool_used(self) -> None:
-        """The turn uses a tool: what it has not passed on is no part of the answer, nor is what follows."""
+        """The turn uses a tool: drop the rest of its text."""
         self._held.clear()
         self._dropping = True
 
     def drop(self) -> None:
-        """The turn has failed, and is asked for again: nothing of it was passed on, and nothing will be."""
+        """The turn failed before any of its text was passed on: forget it."""
         self._held.clear()
         self._size, self._passing, self._dropping = 0, False, False
 
     def turn_over(self) -> str:
-        """The turn has ended; what is still held of an answer."""
+        """The turn has ended; return the answer's text that is still held."""
         text = "" if self._dropping or self._passing else self._release()
         self.drop()
         return text
@@ -83,42 +84,51 @@ logger = logging.getLogger(__name__)
 
 PURPOSE = "agent"
 _MAX_MALFORMED = 1
-"""As often in a run may a model write what its service cannot read: then the turn is asked for once more."""
+"""Malformed turns of a run that are asked for again."""
 
 
-class Turns(Protocol):
-    """What makes a model's turns."""
+class TurnOptions(Pacing, total=False):
+    """Further arguments of a :class:`LoopingAgent`."""
 
-    def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> ServiceCall:
-        """One try at the next turn, anew for every try.
-
-        Args:
-            left_s: seconds that the turn may take, from its first try on.
-        """
+    temperature: float | None
+    top_p: float | None
+    sampling: Sampling
 
 
-class AgentLoop:
-    """Asks for a turn, runs the tools that it uses, and asks again, until a turn uses none.
+class LoopingAgent(BedrockModel, ABC):
+    """An agent that asks for a turn, runs its tools, and asks again, until a turn uses none.
 
-    A turn counts only when its end arrived: no tool runs for a turn that broke off. Reasoning is given back to the
-    model as it came, and is no part of the answer; nor is text that stands before the use of a tool, if it is short
-    enough to be held back (:class:`cicada.agents.looping.HeldText`). Of a turn whose text is out, the model is given
-    back the text, too: it goes on from there.
+    The port's contract is :class:`cicada.agents.ports.Agent`. A turn counts only when its end arrived: no tool runs for
+    a turn that broke off. Reasoning goes back to the model unchanged, and is not part of the answer; nor is text before
+    the use of a tool, while it is held back (:class:`HeldText`). Text that was shown goes back to the model too.
     """
 
-    def __init__(self, model_id: str, turns: Turns, streaming: Streaming, *, max_turn_tokens: int) -> None:
-        self._model_id = model_id
-        self._turns = turns
-        self._streaming = streaming
+    def __init__(
+        self,
+        client: Any,
+        model_id: str,
+        *,
+        max_turn_tokens: int,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        silence_s: float = SILENCE_S,
+        sampling: Sampling = LEARNT,
+        **pacing: Unpack[Pacing],
+    ) -> None:
+        """``client`` is configured by :func:`cicada.models.bedrock.bedrock_client_config`; the model can use tools."""
+        super().__init__(client, model_id)
         self._max_turn_tokens = max_turn_tokens
-        self._clock = streaming.clock
+        self._wanted = wanted_sampling(temperature, top_p)
+        self._sampling = sampling
+        self._streaming = Streaming(model_id, silence_s=silence_s, **pacing)
+        self._clock = self._streaming.clock
+
+    @abstractmethod
+    def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> ServiceCall:
+        """A new try at the next turn, which may take ``left_s`` seconds from its first try on."""
 
     def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
-        """See :meth:`cicada.agents.ports.Agent.run`.
-
-        Raises:
-            AnswerIncomplete: a turn stopped for another reason than a normal finish; ``str(error)`` is the reason.
-        """
+        """See the port. Raises AnswerIncomplete for a turn without a normal finish."""
         with timed(limits):
             yield from self._run(task, tools, limits)
 
@@ -129,7 +139,7 @@ class AgentLoop:
         malformed = 0
         while True:
             tools.turn()
-            use = _TurnUse(self._model_id, limits, self._clock)
+            use = _TurnUse(self.model_id, limits, self._clock)
             try:
                 turn, finished = yield from self._turn(task, exchange, text, limits, use)
             except AnswerMalformed:
@@ -138,13 +148,20 @@ class AgentLoop:
                     raise
                 text.drop()
                 usage += use.usage
-                logger.info("the model's turn could not be read, and is asked for again", extra=self._about)
+                logger.info(
+                    "the model's turn could not be read, and is asked for again", extra={"model": self.model_id}
+                )
                 continue
             usage += finished.usage
             uses = turn.uses
             logger.debug(
                 "a turn of the agent",
-                extra={**self._about, "tools": len(uses), "stop": finished.stop_reason, "took_ms": use.took_ms},
+                extra={
+                    "model": self.model_id,
+                    "tools": len(uses),
+                    "stop": finished.stop_reason,
+                    "took_ms": use.took_ms,
+                },
             )
             if not uses:
                 yield AgentFinished(finished.stop_reason, usage)
@@ -152,15 +169,11 @@ class AgentLoop:
             replies = [tools.call(ToolCall(one.id, one.name, one.given)) for one in uses]
             exchange.replied(turn, finished.usage, replies)
 
-    @property
-    def _about(self) -> dict[str, str]:
-        return {"model": self._model_id}
-
     def _turn(
         self, task: AgentTask, exchange: AgentExchange, text: HeldText, limits: SearchLimits, use: _TurnUse
     ) -> Generator[TextDelta, None, tuple[StreamedTurn, Finished]]:
-        """One turn: its text as far as it is of the answer, and what it was as a whole."""
-        limits.allow(self._model_id, Usage(exchange.input_tokens, self._max_turn_tokens))
+        """One turn: yields the answer's text, and returns the whole turn."""
+        limits.allow(self.model_id, Usage(exchange.input_tokens, self._max_turn_tokens))
         left_s = limits.time_left_s()
         if left_s <= 0:
             raise OutOfTime("no time is left for another turn of the agent")
@@ -169,7 +182,7 @@ class AgentLoop:
         def call() -> ServiceCall:
             nonlocal turn
             turn = StreamedTurn()
-            return self._turns.call(task, exchange, turn, left_s=left_s)
+            return self.call(task, exchange, turn, left_s=left_s)
 
         thoughts = ThoughtFilter("thinking")
         with use, closing(self._streaming.stream(call, time_budget_s=left_s, call_scope=use)) as pieces:
@@ -193,7 +206,7 @@ class AgentLoop:
 
 
 class _TurnUse(CountedCallScope):
-    """Counts and times one turn, retries included; the call scope that its calls are held by."""
+    """Counts and times one turn, retries included; the call scope of its calls."""
 
     def __init__(self, model_id: str, limits: SearchLimits, clock: Callable[[], float]) -> None:
         super().__init__(limits)
@@ -223,54 +236,3 @@ class _TurnUse(CountedCallScope):
                 fault = CicadaError.code
         self.took_ms = round((self._clock() - self._started) * 1000)
         self._limits.note(ModelUse(PURPOSE, self._model_id, self.calls, self.usage, self.took_ms, fault))
-
-
-class TurnOptions(Pacing, total=False):
-    """What the constructor of a :class:`LoopingAgent` can be given besides."""
-
-    temperature: float | None
-    top_p: float | None
-    sampling: Sampling
-
-
-class LoopingAgent(BedrockModel, Turns):
-    """An agent whose turns are calls of a service; the port's contract is :class:`cicada.agents.ports.Agent`."""
-
-    def __init__(
-        self,
-        client: Any,
-        model_id: str,
-        *,
-        max_turn_tokens: int,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        silence_s: float = SILENCE_S,
-        sampling: Sampling = LEARNT,
-        **pacing: Unpack[Pacing],
-    ) -> None:
-        """Wire the agent.
-
-        Args:
-            client: the service's, configured by :func:`cicada.models.bedrock.bedrock_client_config`.
-            model_id: see :class:`cicada.models.bedrock.BedrockModel`; of a model that can use tools.
-            max_turn_tokens: the longest turn, in tokens.
-            temperature: in [0, 1]; sent if the model is not known to refuse it.
-            top_p: in (0, 1]; likewise.
-            silence_s: a stream that sends no event for this long is broken.
-            sampling: knows what the model accepts.
-            pacing: of calls that fail before the first piece of their turn.
-        """
-        super().__init__(client, model_id)
-        self._max_turn_tokens = max_turn_tokens
-        self._wanted = wanted_sampling(temperature, top_p)
-        self._sampling = sampling
-        streaming = Streaming(model_id, silence_s=silence_s, **pacing)
-        self._loop = AgentLoop(model_id, self, streaming, max_turn_tokens=max_turn_tokens)
-
-    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
-        """See the port.
-
-        Raises:
-            AnswerIncomplete: a turn stopped for another reason than a normal finish; ``str(error)`` is the reason.
-        """
-        return self._loop.run(task, tools, limits)

@@ -1,4 +1,4 @@
-"""What agents, their tools and whoever runs them hand to each other."""
+"""The ports of agents and tools, and the values that they exchange."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from cicada.protocol.events import ChangedField, ProfileChanged, Source, Verdict
 from cicada.retrieval.ports import SearchLimits
 
 MAX_OUTPUT_CHARS = 16_000
-"""Of what a tool tells the model: a quarter of what Lambda and the services are known to take, in any language."""
+"""Of a tool's result for the model: a quarter of the services' limits, in any language."""
 
 
 @dataclass(frozen=True)
 class Actor:
-    """In whose name tools act: the connected user. Never taken from anything that a model wrote."""
+    """The connected user, for whom tools act; never taken from a model's words."""
 
     subject: str
-    """The key of all that is the user's: see :class:`cicada.delivery.record.RequestKey`."""
+    """The user's key: see :class:`cicada.delivery.record.RequestKey`."""
     request_id: str
     message: str
-    """What the user said in this request: it supports what is noted because of it."""
+    """What the user said in this request: the proof of notes made from it."""
     said_at_ms: int
-    """When, in epoch milliseconds."""
     tenant: str | None = None
     collections: tuple[str, ...] = ()
     """The user limits the question to these; all when empty."""
@@ -43,11 +42,10 @@ class Actor:
 
     @classmethod
     def asking(cls, key: RequestKey, question: Question, at_ms: int, understood: str = "") -> Self:
-        """In whose name the tools of a request act: the request's own user, whatever the question says.
+        """The user of a request.
 
-        Args:
-            understood: the question as it was completed from the user's own earlier messages, if it was. What was
-                completed from answers is not the user's word: answers quote documents.
+        ``understood`` is the question as completed from the user's own earlier messages. A completion from answers is
+        not the user's word, as answers quote documents.
         """
         return cls(
             subject=key.subject,
@@ -62,22 +60,20 @@ class Actor:
 
 
 class SourceRegistry(Protocol):
-    """The passages that the tools of one request have brought, numbered as the answer cites them."""
+    """The passages that the tools of one request have found, numbered as the answer cites them."""
 
     def put(self, source: Source, index_version: str = "") -> int:
-        """Number a source; one that lies there already keeps its number, and gets the reasons too.
+        """Number a source, whatever its ``n``; a known one keeps its number, and gets the reasons too.
 
-        Args:
-            source: the passage or the note; its ``n`` does not count.
-            index_version: of the index that it was found in just now; empty for what no search has found.
+        ``index_version`` is empty for what no search has found.
         """
 
     def version_of(self, n: int) -> str:
-        """The version of the index that a source was last found in; empty where no search has found it."""
+        """The index version that a source was last found in; empty without a search."""
 
     @property
     def version(self) -> str:
-        """Of the index that all its passages were found in; empty where no search has found any."""
+        """The index version of all passages; empty before the first search."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -85,8 +81,7 @@ class SourceRegistry(Protocol):
 
 
 class ToolInput(BaseModel):
-    """What a model gives to a tool: strict, and nothing beside it. Its docstring and its fields' descriptions are what
-    the model is told."""
+    """A tool's input, strict. The model is told its docstring and its fields' descriptions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -99,12 +94,12 @@ class TheoryVerdict:
     for_: tuple[VerdictPassage, ...] = ()
     against: tuple[VerdictPassage, ...] = ()
     given: bool = True
-    """Otherwise the agent has ended without one: the verdict is open, and the passages are all that were gathered."""
+    """False where the agent gave none: the verdict is open then, with all gathered passages."""
 
 
 @dataclass(frozen=True)
 class VerdictGiven:
-    """What a tool says that has given a verdict."""
+    """The result of a tool that gives a verdict."""
 
     told: Mapping[str, Any]
     """To the model."""
@@ -113,21 +108,21 @@ class VerdictGiven:
 
 @dataclass(frozen=True)
 class ProfileWritten:
-    """What a tool says that has changed a profile."""
+    """The result of a tool that has changed a profile."""
 
     told: Mapping[str, Any]
     """To the model."""
     change: ProfileChanged
-    """From the record of what was done: the user's receipt."""
+    """The user's receipt, from the record of the change."""
     verdict: TheoryVerdict | None = None
-    """That was given and kept by it."""
+    """The recorded verdict, if any."""
     take_back: Callable[[], object] = lambda: None
-    """Undoes the change: for one whose receipt can reach nobody."""
+    """Undoes the change if its receipt cannot be delivered."""
 
 
 @dataclass(frozen=True)
 class ToConfirm:
-    """What a tool says that would delete something: nothing is deleted until the user confirms it."""
+    """The result of a tool that would delete something: nothing is deleted until the user confirms it."""
 
     told: Mapping[str, Any]
     """To the model."""
@@ -138,12 +133,11 @@ class ToConfirm:
     name: str
     version: int
     fields: tuple[ChangedField, ...]
-    """What would be gone."""
+    """What would be deleted."""
     expires_at_ms: int
 
 
 Told = Mapping[str, Any] | VerdictGiven | ProfileWritten | ToConfirm
-"""What a tool says."""
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
 
@@ -168,25 +162,16 @@ class Tool(Described, Protocol, Generic[Given]):
 
     @property
     def writes(self) -> bool:
-        """Whether it changes anything, be it after a confirmation: offered only where the user asks for a change."""
+        """Whether it changes anything, even after a confirmation: offered only where the user asks for a change."""
 
     @property
     def in_worker(self) -> bool:
-        """Whether it runs in the answer worker whatever service runs the agent: it writes, it needs all sources of the
-        run, or it calls a model that the run pays for."""
+        """Whether it must run in the answer worker: it writes, needs all sources, or calls a model."""
 
     def run(self, given: Given, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Told:
-        """Do it.
+        """Run the tool. The result names every shown passage by its number in the registry.
 
-        Args:
-            registry: gets every passage that the result shows; the result names each by its number.
-
-        Returns:
-            What the model is told, as JSON can hold it; of a tool that writes, what the user is told beside it.
-
-        Raises:
-            CicadaError: it could not be done. The model is told the code and why, and may try something else.
-            Stopped: nobody wants the answer any more.
+        A CicadaError's code and reason go to the model, which may try something else. Stopped ends the run.
         """
 
 
@@ -197,8 +182,7 @@ class ToolCall:
     call_id: str
     name: str
     given: Any
-    """As the model wrote it, normally an object of JSON; the text itself where that cannot be read. Hostile until it is
-    validated."""
+    """The model's JSON object, or its text where that is not JSON. Untrusted until validated."""
 
 
 @dataclass(frozen=True)
@@ -228,27 +212,23 @@ class Tools(Protocol):
         """What they have brought so far."""
 
     def call(self, call: ToolCall) -> ToolReply:
-        """Validate, run, bound and record one call. What is wrong with it is told in the reply.
+        """Validate, run, bound and record one call; the reply tells its errors.
 
         Raises:
-            AgentCapReached: no more calls are allowed, or the same one is made again and again.
-            Stopped: nobody wants the answer any more, or another attempt gives it.
+            AgentCapReached: no more calls are allowed, or one was repeated too often.
+            Stopped: the answer is not wanted any more, or another attempt gives it.
         """
 
     def ran(self, call: ToolCall, reply: ToolReply) -> None:
-        """Count and record a call that the agent's service has had run elsewhere, and its reply.
-
-        Raises:
-            AgentCapReached: no more calls are allowed, or the same one is made again and again.
-        """
+        """Count and record a call that the agent's service ran elsewhere. Raises AgentCapReached as :meth:`call`."""
 
     def turn(self) -> None:
-        """One more turn of the model begins. Raises AgentCapReached, OutOfTime or Stopped if it may not."""
+        """Begin another turn of the model. Raises AgentCapReached, OutOfTime or Stopped if it may not."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A call that our code makes before the model is asked: what must happen is not left to a model."""
+    """A call that our code makes before the model is asked."""
 
     call: ToolCall
     reply: ToolReply
@@ -262,9 +242,9 @@ class AgentTask:
     question: str
     """Complete in itself."""
     done: tuple[Done, ...] = ()
-    """Calls that were made already, as if the model had made them first."""
+    """Calls that were made already."""
     conversation: str = ""
-    """Names the conversation where the service keeps one; differs from user to user."""
+    """The conversation's name for the service, different for each user."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +263,7 @@ class RunLimits(SearchLimits, Protocol):
     """What one run may take: see :class:`cicada.agents.limits.CappedLimits`."""
 
     def check_time(self) -> None:
-        """Raise AgentCapReached where the run has had the time of its own, OutOfTime where its attempt has."""
+        """Raise AgentCapReached after the run's own time, OutOfTime after its attempt's."""
 
 
 class Agent(Protocol):
@@ -296,13 +276,11 @@ class Agent(Protocol):
     def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """Answer step by step; closing the iterator early ends the run.
 
-        Args:
-            limits: asked before every call to a model or the agent's service, for what it can take, and for time; told
-                what each took.
+        The limits are asked before every call to a model or the agent's service, and note what each took.
 
         Raises:
-            AgentCapReached: a cap was reached, that on time among them, whatever it cut short.
-            AgentUnavailable, AgentError, ModelError: the service, or the model, failed; a stream without its end too.
-            BudgetSpent, OutOfTime: nothing of the attempt's is left to go on with.
-            Stopped: nobody wants the answer any more.
+            AgentCapReached: a cap was reached, the time included.
+            AgentUnavailable, AgentError, ModelError: the service or the model failed, or a stream broke.
+            BudgetSpent, OutOfTime: the attempt's budget or time is used up.
+            Stopped: the limits' stop.
         """

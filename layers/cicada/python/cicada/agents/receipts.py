@@ -1,4 +1,4 @@
-"""Receipts: what users are told of a change, made from the record of what was done and never from a model's words."""
+"""Receipts: what users are told of a change, from the record of the change and never from a model's words."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from cicada.protocol.events import ChangedField, Confirm, ProfileChanged
 MAX_SHOWN_CHARS = 300
 """Of a value before and after. The history has all of it."""
 MAX_SHOWN_BYTES = 20 * 1024
-"""Of all fields together, as JSON: with more, the values are cut shorter. The event has room for what stands beside."""
+"""Of all fields together, as JSON: beyond it the values are cut shorter, so that the event fits its limit."""
 
 
 def told_change(change: Change, profile: Profile) -> ProfileChanged:
-    """A change as its user is told.
-
-    Args:
-        profile: that was changed, as it stood before or after.
-    """
+    """A change as its user is told; ``profile`` is the changed one, before or after."""
     return ProfileChanged(
         operation=change.operation,
         id=profile.id,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cicada.agents.limits import AgentCaps
@@ -43,14 +43,13 @@ from cicada.request_trace import log_event
 from cicada.retrieval.ports import SearchLimits
 
 _LEAST_CHARS = 60
-"""Texts are not cut shorter than this: then lists lose their ends first."""
+"""The shortest cut of a text, before lists lose their ends."""
 
 
 def bounded(result: Mapping[str, Any], max_chars: int = MAX_OUTPUT_CHARS) -> str:
     """A result as JSON of at most ``max_chars`` characters.
 
-    The longest texts are cut first, then the ends of lists; a result that was cut says ``"clipped": true``, so that the
-    model does not take it for the whole.
+    The longest texts are cut first, then the ends of lists; ``"clipped": true`` tells the model of the cut.
     """
     text = _dump(result)
     if len(text) <= max_chars:
@@ -99,27 +98,27 @@ logger = logging.getLogger(__name__)
 MAX_INPUT_CHARS = 16_000
 """Of what a model gives to a tool, as JSON."""
 MAX_SAME_CALLS = 2
-"""As often may one call be made, as long as nothing was changed meanwhile; with one more, the run is a loop."""
+"""Allowed repeats of one call while nothing changes; more are a loop."""
 
 _SAID_TO_THE_MODEL = (ToolInvalid, ProfileUnknown, ProfileInvalid, ProfileConflict)
-"""Their messages are written for it. Others' messages are for the log: they may hold names of resources."""
+"""Errors whose messages are for the model. Others' messages may name resources, and are for the log."""
 
 By = Literal["code", "model"]
 
 
 @dataclass(frozen=True)
 class ToolRecord:
-    """One call of a tool, for whoever looks into a run. It holds no text."""
+    """One call of a tool, without any text."""
 
     name: str
-    """``unknown`` for a tool that is not offered: what the model wrote there is anything."""
+    """``unknown`` for a tool that is not offered: the model's word for it may be any text."""
     by: By
     writes: bool
     given_chars: int
     reply_chars: int
     took_ms: int
     fault: str | None = None
-    """The code of what was wrong, if anything was."""
+    """The error's code, if any."""
     repeated: bool = False
     """The same call had been made before, and its reply was given again."""
 
@@ -127,7 +126,7 @@ class ToolRecord:
 class ToolRunner:
     """:class:`cicada.agents.ports.Tools` over a list of tools. For one run, and one thread at a time.
 
-    Who acts is fixed when it is made: nothing that a model writes reaches the :class:`Actor`.
+    The :class:`Actor` is fixed at construction: nothing that a model writes changes it.
     """
 
     def __init__(
@@ -142,27 +141,23 @@ class ToolRunner:
         on_change: Callable[[ProfileWritten | ToConfirm], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the tools of one run.
+        """``may_write`` is asked right before each write: whether this run still answers the request; if not, it stops.
 
-        Args:
-            may_write: asked right before a tool that writes is run: whether the run is still the one that answers the
-                request. Where it is not, nothing is written, and the run is stopped.
-            on_change: told what a tool has changed, or would delete, as soon as it has run.
-
-        Raises:
-            ValueError: two tools have one name.
+        ``on_change`` gets each change, or deletion to confirm, at once. Raises ValueError if two tools have one name.
         """
+        self.tools = tuple(tools)
         self._by_name = {tool.name: tool for tool in tools}
         if len(self._by_name) != len(tools):
             raise ValueError(f"two tools have one name: {', '.join(sorted(tool.name for tool in tools))}")
-        self._actor = actor
-        self._registry = registry
+        self.actor = actor
+        self.registry = registry
         self._limits = limits
         self._caps = caps or AgentCaps()
         self._may_write = may_write
         self._on_change = on_change
         self._clock = clock
-        self._turns = 0
+        self.turns = 0
+        """Turns of the model that have begun."""
         self._calls = 0
         self._openings = 0
         self._seen: Counter[str] = Counter()
@@ -170,46 +165,23 @@ class ToolRunner:
         self.changes = 0
         """Changes that tools have made, or asked the user to confirm."""
         self.verdict: TheoryVerdict | None = None
-        """The last that a tool was used to give."""
+        """The last one that a tool gave."""
         self.records: list[ToolRecord] = []
         """Every call so far, in order."""
-
-    @property
-    def tools(self) -> Sequence[Tool[Any]]:
-        """See the port."""
-        return tuple(self._by_name.values())
-
-    @property
-    def actor(self) -> Actor:
-        """See the port."""
-        return self._actor
-
-    @property
-    def registry(self) -> SourceRegistry:
-        """See the port."""
-        return self._registry
-
-    @property
-    def turns(self) -> int:
-        """Turns of the model that have begun."""
-        return self._turns
 
     def turn(self) -> None:
         """See the port."""
         self._check_wanted()
-        if self._turns >= self._caps.max_turns:
+        if self.turns >= self._caps.max_turns:
             raise AgentCapReached(f"turns: a run has {self._caps.max_turns}")
         if self._limits.time_left_s() <= 0:
             raise OutOfTime("no time is left for another turn of the agent")
-        self._turns += 1
+        self.turns += 1
 
     def open(self, name: str, given: Mapping[str, Any]) -> Done:
         """Make a call by code, before the model is asked. It counts towards no cap.
 
-        Raises:
-            CicadaError: whatever the tool raises: what must happen first has not happened.
-            ToolInvalid: our own input does not fit, or the tool is not offered.
-            Stopped: nobody wants the answer any more.
+        Raises what the tool raises, ToolInvalid if the input does not fit or the tool is not offered, or Stopped.
         """
         self._check_wanted()
         self._openings += 1
@@ -222,7 +194,7 @@ class ToolRunner:
         self._seen[key] += 1
         started = self._clock()
         try:
-            text = bounded(_told(tool.run(valid, self._actor, self._registry, self._limits)))
+            text = bounded(_told(tool.run(valid, self.actor, self.registry, self._limits)))
         except CicadaError as error:
             self._record("code", tool, written, 0, started, fault=error.code)
             raise
@@ -233,9 +205,7 @@ class ToolRunner:
     def call(self, call: ToolCall) -> ToolReply:
         """See the port."""
         self._check_wanted()
-        self._calls += 1
-        if self._calls > self._caps.max_tool_calls:
-            raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
+        self._count_call()
         started = self._clock()
         tool = self._by_name.get(call.name)
         if tool is None:
@@ -244,7 +214,7 @@ class ToolRunner:
         try:
             written, valid = self._validated(tool, call.given)
         except ToolInvalid as error:
-            self._count(_key(call.name, repr(error)))  # the same mistake again and again is a loop too
+            self._count(_key(call.name, repr(error)))  # a repeated mistake is a loop too
             return self._refused(call, tool, "", started, error)
         key = _key(tool.name, written)
         self._count(key)
@@ -254,8 +224,10 @@ class ToolRunner:
             return ToolReply(call.call_id, tool.name, known.text)
         try:
             if tool.writes:
-                self._check_ours()
-            result = tool.run(valid, self._actor, self._registry, self._limits)
+                if not self._may_write():
+                    raise Stopped("the request has ended, or another attempt answers it")
+                self._check_wanted()  # the stop may have come during the look-up
+            result = tool.run(valid, self.actor, self.registry, self._limits)
         except OutOfTime:
             self._record("model", tool, written, 0, started, fault=OutOfTime.code)
             raise
@@ -263,42 +235,42 @@ class ToolRunner:
             return self._refused(call, tool, written, started, error)
         reply = ToolReply(call.call_id, tool.name, bounded(_told(result)))
         self._record("model", tool, written, len(reply.text), started)
+        self._note_result(result)
+        self._seen[key] = max(1, self._seen[key])
+        self._replies[key] = reply
+        return reply
+
+    def _note_result(self, result: Told) -> None:
         if isinstance(result, ProfileWritten):
-            self._seen.clear()  # what was read before may look different now
+            self._seen.clear()  # a repeated read may return something else now
             self._replies.clear()
         if isinstance(result, VerdictGiven | ProfileWritten):
             self.verdict = result.verdict or self.verdict
         if isinstance(result, ProfileWritten | ToConfirm):
             self.changes += 1
             self._on_change(result)
-        self._seen[key] = max(1, self._seen[key])
-        self._replies[key] = reply
-        return reply
 
     def ran(self, call: ToolCall, reply: ToolReply) -> None:
         """See the port."""
         started = self._clock()
-        self._calls += 1
         tool = self._by_name.get(call.name)
         written = json.dumps(call.given, sort_keys=True, default=str, separators=(",", ":"))
         fault = ToolInvalid.code if reply.failed else None
         self._record("model", tool, written, len(reply.text), started, fault=fault)
-        if self._calls > self._caps.max_tool_calls:
-            raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
+        self._count_call()
         self._count(_key(call.name, written))
 
+    def _count_call(self) -> None:
+        self._calls += 1
+        if self._calls > self._caps.max_tool_calls:
+            raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
+
     def _check_wanted(self) -> None:
-        """Raise Stopped where nobody wants the answer any more."""
+        """Raise Stopped after the limits' stop."""
         stopped = threading.Event()
         self._limits.on_stop(stopped.set)()
         if stopped.is_set():
             raise Stopped("nobody wants the answer any more")
-
-    def _check_ours(self) -> None:
-        """Raise Stopped where the run may not write. The answer may have been given up while that was looked up."""
-        if not self._may_write():
-            raise Stopped("the request has ended, or another attempt answers it")
-        self._check_wanted()
 
     def _validated(self, tool: Tool[Any], given: object) -> tuple[str, ToolInput]:
         """The input in its canonical form, and as the tool takes it. Raises ToolInvalid."""
@@ -344,19 +316,8 @@ class ToolRunner:
             repeated=repeated,
         )
         self.records.append(record)
-        log_event(
-            logger,
-            "tool_call",
-            "tool called",
-            tool=record.name,
-            by=record.by,
-            given_chars=record.given_chars,
-            reply_chars=record.reply_chars,
-            took_ms=record.took_ms,
-            sources=len(self._registry.sources),
-            repeated=record.repeated,
-            fault=record.fault,
-        )
+        told = {key: value for key, value in asdict(record).items() if key not in ("name", "writes")}
+        log_event(logger, "tool_call", "tool called", tool=record.name, sources=len(self.registry.sources), **told)
 
 
 def _canonical(given: object) -> str:
@@ -364,7 +325,7 @@ def _canonical(given: object) -> str:
     try:
         written = json.dumps(given, sort_keys=True, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        raise ToolInvalid("the input is no JSON object") from None
+        raise ToolInvalid("the input is not a JSON object") from None
     if len(written) > MAX_INPUT_CHARS:
         raise ToolInvalid(f"the input is longer than {MAX_INPUT_CHARS} characters")
     return written

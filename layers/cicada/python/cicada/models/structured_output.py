@@ -30,7 +30,6 @@ _MAX_NAME_CHARS = 64
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "examples", "$defs"})
 """Keywords that models do not need."""
-_RENAMED = {"const": "enum", "oneOf": "anyOf"}  # pydantic writes oneOf for a discriminated union
 
 
 class OutputMisfit(Exception):
@@ -116,8 +115,9 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tu
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         if name in inside:
             raise ValueError(f"{name} contains itself: a form cannot be recursive")
-        besides = {key: value for key, value in schema.items() if key != "$ref"}
-        return _plain({**definitions[name], **besides}, definitions, (*inside, name))
+        schema = {**definitions[name], **schema}
+        del schema["$ref"]
+        return _plain(schema, definitions, (*inside, name))
     plain: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":
@@ -126,8 +126,10 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tu
                 name: _plain(field if name in needed else without_null(field), definitions, inside)
                 for name, field in value.items()
             }
-        elif key not in _LEFT_OUT:
-            plain[_RENAMED.get(key, key)] = _plain_value([value] if key == "const" else value, definitions, inside)
+        elif key == "const":
+            plain["enum"] = [value]
+        elif key not in _LEFT_OUT:  # pydantic writes oneOf for a discriminated union
+            plain["anyOf" if key == "oneOf" else key] = _plain_value(value, definitions, inside)
     return plain
 
 

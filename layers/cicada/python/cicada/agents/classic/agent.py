@@ -1,6 +1,6 @@
 """The agent port over Amazon Bedrock Agents' InvokeAgent.
 
-The service takes no earlier turns that use tools from outside, so that these calls stand in the text, labelled as data.
+The service accepts no earlier turns with tools, so calls that were made already are in the text, labelled as data.
 Every part is escaped: none can close its element and pose as another.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ _DONE = "These calls of tools were made for you already. What they returned is d
 
 
 def input_text(task: AgentTask, actor: Actor) -> str:
-    """What the agent is given to read."""
+    """The agent's input."""
     parts = [user_turn(task.question)]
     limits = {"collections": actor.collections, "episodes": actor.episodes}
     for name, values in limits.items():
@@ -53,30 +53,27 @@ def _call(done: Done) -> str:
 
 
 MAX_RUN_S = 300.0
-"""As long may the action-group function serve a run whose own limits say nothing of time."""
+"""Seconds that the action-group function serves a run without a time limit of its own."""
 
 
 @dataclass(frozen=True)
 class DeployedAgent:
-    """An agent as the stack has made it."""
+    """A deployed agent."""
 
     agent_id: str
     alias_id: str
     model_id: str
-    """Of the model that it calls."""
 
 
 class ClassicAgent:
     """:class:`cicada.agents.ports.Agent` in the service.
 
-    The agent's instructions and functions are those that it was deployed with: a task's own instructions are not sent.
-    Tools that read run in the action-group function, and are counted as the trace tells of them; what they found comes
-    with it. Tools that write are given back to this run, which calls them in the worker. The agent's service goes on
-    with a run whose stream was closed; the function then refuses it, for the request is not open any more, or its time
-    is over.
+    The agent has the instructions and functions that it was deployed with. Tools that read run in the action-group
+    function; the trace reports their calls and results. Control returns to the worker for tools that write. The service
+    continues a run whose stream was closed; the function refuses its calls once the request is closed or out of time.
 
-    Every run has a session of its own. A conversation's earlier turns are in its question already, and a session that
-    went on would show the model passages under the numbers of other answers.
+    Every run has a session of its own: the question includes a conversation's earlier turns, and a shared session would
+    show the model passages under other answers' numbers.
     """
 
     def __init__(
@@ -89,23 +86,14 @@ class ClassicAgent:
         new_run: Callable[[], str] = lambda: uuid4().hex,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Wire the agent.
-
-        Args:
-            reading: the same without the tools that change anything, for runs that are offered none.
-            max_turn_tokens: what a turn of the model is taken to write at most, where its use is bounded beforehand.
-        """
+        """``reading`` is the same agent without writing tools; ``max_turn_tokens`` is reserved for each turn."""
+        self.model_id = deployed.model_id
         self._invocations = invocations
         self._deployed = deployed
         self._reading = reading
         self._max_turn_tokens = max_turn_tokens
         self._new_run = new_run
         self._now_s = now_s
-
-    @property
-    def model_id(self) -> str:
-        """See the port."""
-        return self._deployed.model_id
 
     def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See the port."""
@@ -121,12 +109,20 @@ class ClassicAgent:
         deployed = self._deployed if any(tool.writes for tool in tools.tools) else self._reading
         said: dict[str, Any] = {"inputText": input_text(task, actor)}
         state: dict[str, Any] = {}
-        added_tokens = AgentExchange(task, tools.tools).input_tokens  # what the agent was deployed with is read, too
+        added_tokens = AgentExchange(task, tools.tools).input_tokens  # the deployed instructions and tools included
         while True:
             turning.begin(added_tokens)
             keys = [source_key(source) for source in tools.registry.sources]
             state["sessionAttributes"] = attributes.with_registry(keys, tools.registry.version).write()
-            request = self._request(deployed, session, said, state)
+            request = {
+                "agentId": deployed.agent_id,
+                "agentAliasId": deployed.alias_id,
+                "sessionId": session,
+                "enableTrace": True,  # it carries what the tools found, what the model used, and the end
+                "streamingConfigurations": {"streamFinalResponse": True},
+                "sessionState": dict(state),
+                **said,
+            }
             calls = self._invocations.events(request, limits, try_again=turning.try_again, whole=lambda: turning.whole)
             with closing(calls) as events:
                 for piece in turning.follow(events):
@@ -137,22 +133,9 @@ class ClassicAgent:
             said, state = {}, _results(turning.returned, tools)
             added_tokens = json_tokens(state)
 
-    def _request(
-        self, deployed: DeployedAgent, session: str, said: Mapping[str, Any], state: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        return {
-            "agentId": deployed.agent_id,
-            "agentAliasId": deployed.alias_id,
-            "sessionId": session,
-            "enableTrace": True,  # it carries what the tools found, what the model used, and the end
-            "streamingConfigurations": {"streamFinalResponse": True},
-            "sessionState": dict(state),
-            **said,
-        }
-
 
 def _results(returned: Returned, tools: Tools) -> dict[str, Any]:
-    """Make the calls that were given back, and what the service is to be told of them."""
+    """Make the returned calls; their results for the service."""
     results = []
     for i, invoked in enumerate(returned.calls):
         call_id = f"{returned.invocation_id}:{i}"

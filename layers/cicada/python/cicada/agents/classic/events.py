@@ -1,8 +1,8 @@
-"""The events of InvokeAgent's stream, as far as a run needs them.
+"""The events of InvokeAgent's stream that a run needs.
 
-The stream has no event that ends it. What does is in the trace: the observation of the final response, which carries
-the whole text. It comes before the text's chunk or after the last one, and a stream that ends without it, or without
-giving back control, was cut. So was one whose chunks are not that text.
+The stream has no final event. Its end is the trace's observation of the final response with the whole text, before the
+text's chunk or after the last one. A stream without it, and without returned control, was cut; so was one whose chunks
+differ from that text.
 """
 
 from __future__ import annotations
@@ -88,17 +88,14 @@ AgentEvent = (
 
 
 def read_event(event: Mapping[str, Any]) -> Iterable[AgentEvent]:
-    """What one event of the stream says. Kinds that a run does not need say nothing.
-
-    Raises:
-        KeyError, TypeError, ValueError: the event is not of the service's form.
-    """
+    """What one event says; nothing for other kinds. Raises KeyError, TypeError or ValueError for a malformed event."""
     match event:
         case {"chunk": {"bytes": content}}:
             return (ResponseChunk(content),)
         case {"returnControl": payload}:
             inputs = (one["functionInvocationInput"] for one in payload["invocationInputs"])
-            return (Returned(payload["invocationId"], tuple(map(_returned_call, inputs))),)
+            calls = tuple(Invoked(made["actionGroup"], made["function"], _parameters(made)) for made in inputs)
+            return (Returned(payload["invocationId"], calls),)
         case {"trace": {"trace": {"orchestrationTrace": trace}}}:
             return tuple(_read_trace(trace))
         case {"trace": {"trace": {"guardrailTrace": {"action": "INTERVENED"}}}}:
@@ -132,16 +129,12 @@ def _read_trace(trace: Mapping[str, Any]) -> Iterator[AgentEvent]:
             yield FinalResponse(text)
 
 
-def _returned_call(made: Mapping[str, Any]) -> Invoked:
-    return Invoked(made["actionGroup"], made["function"], _parameters(made))
-
-
 def _parameters(made: Mapping[str, Any]) -> tuple[ParameterGiven, ...]:
     return tuple(ParameterGiven(one["name"], one["value"], one.get("type")) for one in made.get("parameters", ()))
 
 
 def _stop_reason(content: str) -> str | None:
-    """Why the model stopped, where its raw response says so: its form is the model's own."""
+    """The stop reason in the model's raw response, whose form differs from model to model."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError):

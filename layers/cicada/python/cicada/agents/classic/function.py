@@ -1,7 +1,7 @@
-"""The action-group function: a call of a tool that reads, as the agents' service makes it, and the answer.
+"""The action-group function: answers the agent service's calls of tools that read.
 
-The event's parameters are a model's words. In whose name the tool acts stands in the session attributes, which the
-worker sets; it is believed only as far as the requests' table bears it out: the request is that user's, and open.
+The event's parameters are a model's words. The worker sets the session attributes, which name the user; they hold only
+if the requests' table confirms that the request is that user's, and open.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from cicada.retrieval.ports import TimeLimit
 logger = logging.getLogger(__name__)
 
 MAX_PARAMETERS = 20
-"""More than the service gives to any function."""
+"""More than the service sends."""
 MAX_VALUE_CHARS = 20_000
 MAX_CALL_S = 20.0
-"""Seconds that one call of a tool may take: the function is given some more, for its start and for its answer."""
+"""Seconds for one tool call; the function's own time-out is longer."""
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z][0-9a-zA-Z_-]{0,199}$")]
 _Attributes = dict[
@@ -49,7 +49,7 @@ class Given(_Part):
 
 
 class FunctionEvent(_Part):
-    """What the service sends, as far as it is read. The user's words are in it too, and are not read."""
+    """The parts of the service's event that are used. The user's words are ignored."""
 
     message_version: Literal["1.0"]
     action_group: _Name
@@ -78,12 +78,7 @@ class ActionFunction:
         most_s: float = MAX_CALL_S,
         on_admitted: Callable[[RequestKey], None] = lambda _: None,
     ) -> None:
-        """Wire the function.
-
-        Args:
-            tools: of all agents, some of them perhaps twice; those of the worker are never run here.
-            on_admitted: told whose request a call is made for, once that is sure.
-        """
+        """``tools`` are all agents'; those of the worker never run here. ``on_admitted`` gets confirmed requests."""
         self._requests = requests
         self._tools = list({tool.name: tool for tool in tools if not tool.in_worker}.values())
         self._now_s = now_s
@@ -91,18 +86,15 @@ class ActionFunction:
         self._on_admitted = on_admitted
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the tool that is called for, and answer in the service's form.
+        """Run the called tool, and answer in the service's form.
 
-        What is wrong with the model's call is told to the model (``REPROMPT``). A run that may not be served ends with
-        a dependency's failure (``FAILURE``).
-
-        Raises:
-            ToolInvalid: the event is none of the service's.
+        Errors of the model's call go to the model (``REPROMPT``); a refused run fails (``FAILURE``). Raises ToolInvalid
+        for an event that is not the service's.
         """
         try:
             called = FunctionEvent.model_validate(event)
         except ValidationError as error:
-            raise ToolInvalid(f"the event is none of an action group's: {error.error_count()} problems") from None
+            raise ToolInvalid(f"not an event of an action group: {error.error_count()} problems") from None
         try:
             attributes = RunAttributes.read(called.session_attributes)
             head = self._admitted(attributes)
@@ -119,7 +111,7 @@ class ActionFunction:
         )
 
     def _admitted(self, attributes: RunAttributes) -> RequestHead:
-        """The request in whose name a run goes on. Raises CicadaError if it does not, or no more."""
+        """The run's open request. Raises CicadaError without one."""
         if self._now_s() * 1000 >= attributes.until_ms:
             raise ToolInvalid("the run's time is over")
         head = self._requests.head(RequestKey(attributes.subject, attributes.request_id))
@@ -130,22 +122,20 @@ class ActionFunction:
     def _call(
         self, called: FunctionEvent, head: RequestHead, registry: CarriedSources, until_s: float
     ) -> tuple[str, tuple[Source, ...] | None]:
-        """The answer's text, and the new sources that it carries; None for these where the call failed."""
+        """The answer's text, and the new sources that it carries, None if the call failed."""
         ends_s = min(until_s, self._now_s() + self._most_s)
         limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
         actor = Actor.asking(head.key, head.question, head.accepted_at_ms)
-        box = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
+        runner = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
         try:
-            reply = box.call(ToolCall("1", called.function, self._given(called)))
+            tool = next((tool for tool in self._tools if tool.name == called.function), None)
+            given = [ParameterGiven(one.name, one.value, one.type) for one in called.parameters]
+            read = {} if tool is None else read_parameters(tool.form, given)
+            reply = runner.call(ToolCall("1", called.function, read))
             return (reply.text, None) if reply.failed else pack(reply.text, registry.load)
         except CicadaError as error:  # more than an answer can hold, or out of time
             why = str(error) if isinstance(error, ToolInvalid) else error.told
             return bounded({"error": error.code, "why": why}), None
-
-    def _given(self, called: FunctionEvent) -> Any:
-        tool = next((tool for tool in self._tools if tool.name == called.function), None)
-        given = [ParameterGiven(one.name, one.value, one.type) for one in called.parameters]
-        return {} if tool is None else read_parameters(tool.form, given)
 
 
 def _response(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
-import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,10 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cicada.agents.classic.events import AgentEvent, read_event
 from cicada.agents.limits import SERVICE_READ_TIMEOUT_S, SERVICE_SILENCE_S
 from cicada.errors import AgentError, AgentUnavailable, CicadaError, OutOfTime, StreamBroken
-from cicada.models.failure import TRANSPORT_ERRORS
-from cicada.models.ports import Stopped
-from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.stopping import track_connections
+from cicada.models.failure import TRANSPORT_ERRORS, code_and_status
+from cicada.models.retries import Pace, Pacing
+from cicada.models.stopping import StopSignal, track_connections
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 from cicada.retrieval.ports import SearchLimits
 
@@ -34,68 +30,32 @@ _CODES: dict[str, tuple[type[AgentError], bool]] = {
     "ResourceNotFoundException": (AgentError, False),
     "ValidationException": (AgentError, False),
 }
-"""Errors of InvokeAgent by code: the class, and whether to call again before the run has begun. Any other code is read
-by its status."""
+"""Errors of InvokeAgent: the class, and whether a retry before the run has begun can help. Others go by status."""
 _SERVER_ERROR = 500
 
 
-@dataclass(frozen=True)
-class InvocationFailure:
-    """A failed call."""
-
-    error: CicadaError
-    retry: bool
-
-
-def read_failure(error: Exception) -> InvocationFailure | None:
-    """Read what a call to the service raised; None if it is none of its failures, but a bug.
-
-    In-stream errors name their code in lower camel case (``throttlingException``), early ones in upper.
-    """
+def read_failure(error: Exception) -> tuple[AgentError, bool] | None:
+    """The error of a failed call, and whether a retry can help; None for a bug."""
     if isinstance(error, ClientError):
-        return _read_client_error(error)
+        code, status = code_and_status(error)
+        kind, retry = _CODES.get(code, (AgentUnavailable, True) if status >= _SERVER_ERROR else (AgentError, False))
+        return kind(str(error)), retry
     if isinstance(error, TRANSPORT_ERRORS):
-        return InvocationFailure(
-            AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), retry=True
-        )
+        return AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), True
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
-        return InvocationFailure(AgentError(str(error)), retry=False)
+        return AgentError(str(error)), False
     return None
-
-
-def _read_client_error(error: ClientError) -> InvocationFailure:
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    code = code[:1].upper() + code[1:]
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    kind, retry = _CODES.get(code, (AgentUnavailable, True) if status >= _SERVER_ERROR else (AgentError, False))
-    return InvocationFailure(kind(str(error)), retry)
 
 
 class Invocations:
     """Makes InvokeAgent calls with one client."""
 
-    def __init__(
-        self,
-        client: Any,
-        *,
-        silence_s: float = SERVICE_SILENCE_S,
-        retry: RetryPolicy = INTERACTIVE,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
-    ) -> None:
-        """Take what calls need.
-
-        Args:
-            silence_s: a stream that sends no event for this long is broken; the start of the action-group function and
-                a model's turn lie between two events.
-            retry: for calls that are turned away before their stream begins.
-        """
+    def __init__(self, client: Any, *, silence_s: float = SERVICE_SILENCE_S, **pacing: Unpack[Pacing]) -> None:
+        """A stream without an event for ``silence_s`` is broken. Calls refused before their stream are retried."""
         track_connections(client)
         self._client = client
         self._silence_s = silence_s
-        self._retry = retry
-        self._pause = pause
-        self._share = share
+        self._pace = Pace(**pacing)
 
     def events(
         self,
@@ -105,82 +65,65 @@ class Invocations:
         try_again: Callable[[], None],
         whole: Callable[[], bool] = lambda: False,
     ) -> Generator[AgentEvent, None, None]:
-        """The events of one invocation, to the end of its stream: what that end means, the caller knows.
+        """The events of one invocation to the end of its stream, whose meaning the caller decides.
 
-        Closing the iterator early, and the limits' stop, close the connection.
-
-        Args:
-            try_again: asked before any try after the first one. Where it raises an error of ours, no further one is
-                made, and the last failure is raised.
-            whole: asked where the iterator is closed early: whether all has been read that matters, so that the
-                connection can be kept.
+        Closing the iterator early, and the limits' stop, close the connection; it is kept if ``whole`` says then that
+        all that matters was read. ``try_again`` is asked before a retry; if it raises a CicadaError, the last failure
+        is raised.
 
         Raises:
             AgentUnavailable, AgentError: the service refused, or failed.
             StreamBroken: the stream broke.
             OutOfTime: no time is left.
-            Stopped: nobody wants the answer any more.
+            Stopped: the limits' stop.
         """
-        stopped = threading.Event()
-        readers: list[StreamReader] = []
-
-        def stop() -> None:
-            stopped.set()
-            for reader in readers:
-                reader.stop()
+        signal = StopSignal()
 
         def call() -> EventStream:
             stream: EventStream = self._client.invoke_agent(**request)["completion"]
             return stream
 
-        unregister = limits.on_stop(stop)
+        unregister = limits.on_stop(signal.stop)
         try:
             attempts = 0
             while True:
-                _check(stopped)
+                signal.check()
                 with closing(StreamReader(call)) as reader:
-                    readers[:] = [reader]
-                    if stopped.is_set():
-                        reader.stop()
+                    signal.forward_to(reader.stop)
                     try:
-                        yield from self._read(reader, limits, stopped)
+                        yield from self._read(reader, limits, signal)
                         return
                     except GeneratorExit:
                         if whole():
                             reader.finish()
                         raise
                     except _NotBegun as not_begun:
-                        failure = not_begun.failure
+                        failure = not_begun
                 attempts += 1
-                pause_s = self._retry.pause_s(attempts, left_s=limits.time_left_s(), share=self._share())
+                pause_s = self._pace.pause_s(attempts, left_s=limits.time_left_s())
                 if not failure.retry or pause_s is None or not _allowed(try_again):
                     raise failure.error
-                self._pause(pause_s, stopped)
+                self._pace.pause(pause_s, signal.stopped)
         finally:
             unregister()
 
     def _read(
-        self, reader: StreamReader, limits: SearchLimits, stopped: threading.Event
+        self, reader: StreamReader, limits: SearchLimits, signal: StopSignal
     ) -> Generator[AgentEvent, None, None]:
         begun = False
         while True:
-            left_s = limits.time_left_s()
-            item = reader.next(min(left_s, self._silence_s)) if left_s > 0 else None
-            _check(stopped)
+            item = reader.next(min(limits.time_left_s(), self._silence_s))
+            signal.check()
             match item:
                 case StreamEvent(content):
                     begun = True
-                    try:
-                        said = tuple(read_event(content))
-                    except (KeyError, TypeError, ValueError) as error:
-                        raise StreamBroken(f"an event cannot be read: {type(error).__name__}") from error
-                    yield from said
+                    yield from _said(content)
                 case StreamEnded():
                     reader.finish()
                     return
                 case CallFailed(error):
                     failure = read_failure(error)
-                    raise error if failure is None else _caused(_NotBegun(failure), error)
+                    raise error if failure is None else _caused(_NotBegun(*failure), error)
                 case ReadFailed(error):
                     raise _caused(_broken(error, begun=begun), error)
                 case None:
@@ -191,11 +134,19 @@ class Invocations:
 
 
 class _NotBegun(Exception):
-    """The call was turned away: nothing has been done, so it may be made again."""
+    """The call was refused: nothing was done, so it may be made again."""
 
-    def __init__(self, failure: InvocationFailure) -> None:
-        super().__init__(str(failure.error))
-        self.failure = failure
+    def __init__(self, error: AgentError, retry: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry = retry
+
+
+def _said(content: Any) -> tuple[AgentEvent, ...]:
+    try:
+        return tuple(read_event(content))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StreamBroken(f"an event cannot be read: {type(error).__name__}") from error
 
 
 def _broken(error: Exception, *, begun: bool) -> Exception:
@@ -203,19 +154,14 @@ def _broken(error: Exception, *, begun: bool) -> Exception:
     failure = read_failure(error) if isinstance(error, ClientError) else None
     if failure is None:
         return StreamBroken(f"{type(error).__name__}: {error}")
-    return _NotBegun(failure) if failure.retry and not begun else failure.error
+    return _NotBegun(*failure) if failure[1] and not begun else failure[0]
 
 
 def _caused(error: Exception, cause: Exception) -> Exception:
     error.__cause__ = cause
     if isinstance(error, _NotBegun):
-        error.failure.error.__cause__ = cause
+        error.error.__cause__ = cause
     return error
-
-
-def _check(stopped: threading.Event) -> None:
-    if stopped.is_set():
-        raise Stopped("nobody wants the answer any more")
 
 
 def _allowed(ask: Callable[[], None]) -> bool:
@@ -229,11 +175,8 @@ def _allowed(ask: Callable[[], None]) -> bool:
 def agent_client_config(*, read_timeout_s: float = SERVICE_READ_TIMEOUT_S, connect_timeout_s: float = 3.0) -> Config:
     """The configuration that the ``bedrock-agent-runtime`` client needs.
 
-    botocore makes one attempt: retries are the adapter's own, inside the run's limits.
-
-    Args:
-        read_timeout_s: how long one read may wait; more than the adapter's ``silence_s``, which ends a silent stream
-            sooner.
+    botocore makes one attempt: the adapter retries within the run's limits. The read time-out must exceed the adapter's
+    ``silence_s``, which ends a silent stream sooner.
     """
     return Config(
         connect_timeout=connect_timeout_s,

@@ -1,10 +1,10 @@
-"""Tools as the functions of an action group, and a call's parameters, which arrive as strings, as a tool's input.
+"""Tools as the functions of an action group, and the parameters of a call, all strings, as a tool's input.
 
 A function has at most five parameters, each a string, a number, an integer, a boolean or an array, and an array's items
-have no type. So whatever is no plain value is a string that holds JSON, and its description says what the JSON is.
-Source of the limits: Amazon Bedrock User Guide, "Amazon Bedrock Agents quotas", and the API's own model.
+have no type. So any other value is a string of JSON, and its description outlines the JSON. Sources of the limits:
+Amazon Bedrock User Guide, "Amazon Bedrock Agents quotas", and the API's model.
 
-What cannot be read stays the string that it is: the tool's form refuses it, and the model is told why.
+An unreadable value stays a string: the tool's form refuses it, and tells the model why.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from cicada.agents.ports import Described, ToolInput
 from cicada.errors import ToolInvalid
-from cicada.models.structured_output import form_schema
+from cicada.models.structured_output import form_schema, without_null
 
 MAX_FUNCTIONS = 11
 """Of all action groups of one agent."""
@@ -56,11 +56,7 @@ class FunctionSchema:
 
 
 def function_of(tool: Described) -> FunctionSchema:
-    """A tool as a function of an action group.
-
-    Raises:
-        ValueError: the tool does not fit into the service's limits; the message says how.
-    """
+    """A tool as a function of an action group. Raises ValueError beyond the service's limits."""
     parameters = parameters_of(tool.form)
     if len(parameters) > MAX_PARAMETERS:
         raise ValueError(f"{tool.name} has {len(parameters)} parameters, and a function at most {MAX_PARAMETERS}")
@@ -84,31 +80,25 @@ def parameters_of(form: type[ToolInput]) -> tuple[Parameter, ...]:
 
 def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Parameter:
     told = str(field.get("description", name)).rstrip(".") + "."
-    shape = _without_null(field)
+    shape = without_null(field)
     kind = shape.get("type")
     if kind in _PLAIN:
-        allowed = shape.get("enum", [shape["const"]] if "const" in shape else ())
+        allowed = shape.get("enum", ())
         listed = f" One of: {', '.join(map(str, allowed))}." if allowed else ""
         return Parameter(name, kind, f"{told}{listed}", required)
     return Parameter(name, "string", f"{told} As JSON: {outline(shape)}", required, is_json=True)
 
 
-def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A field's schema, where it may be null as well: without that."""
-    options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
-    return options[0] if len(options) == 1 else field
-
-
 def outline(schema: Mapping[str, Any]) -> str:
-    """What a piece of JSON looks like, for a model to imitate: ``[{"name": string, "cites"?: [integer]}]``."""
-    shape = _without_null(schema)
-    if "const" in shape:
-        return json.dumps(shape["const"])
+    """An example of some JSON for a model, from a schema of :func:`cicada.models.structured_output.form_schema`.
+
+    For example ``[{"name": string, "cites"?: [integer]}]``.
+    """
+    shape = without_null(schema)
     if "enum" in shape:
         return " | ".join(json.dumps(value) for value in shape["enum"])
-    options: Sequence[Mapping[str, Any]] = shape.get("anyOf") or shape.get("oneOf") or ()
-    if options:
-        return " | ".join(outline(option) for option in options)
+    if "anyOf" in shape:
+        return " | ".join(outline(option) for option in shape["anyOf"])
     match shape.get("type"):
         case "array":
             return f"[{outline(shape.get('items', {}))}]"
@@ -138,11 +128,7 @@ class ParameterGiven:
 
 
 def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> dict[str, Any]:
-    """The input that some parameters stand for. :class:`~cicada.agents.tool_runner.ToolRunner` validates it.
-
-    Raises:
-        ToolInvalid: a name stands there twice, or what should be a plain value is called something else.
-    """
+    """The input in some parameters, not yet validated. Raises ToolInvalid for a repeated name, or a wrong type."""
     known = {parameter.name: parameter for parameter in parameters_of(form)}
     found: dict[str, Any] = {}
     for one in given:
@@ -153,7 +139,7 @@ def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> d
             found[one.name] = one.value
             continue
         if not parameter.required and one.value.strip() in ("", "null"):
-            continue  # how models leave out what they need not give
+            continue  # models leave out optional values so
         if one.kind is not None and one.kind != parameter.kind and not parameter.is_json:
             raise ToolInvalid(f"the input does not fit: {parameter.name} is to be of type {parameter.kind}")
         found[one.name] = _read(parameter, one.value)
@@ -183,7 +169,7 @@ def _read_number(value: str) -> float | str:
 
 
 def _read_json(value: str) -> Any:
-    """JSON; or the list that a model meant by ``[a, b]``, by one bare word, or by words with commas between them."""
+    """JSON, or the list that a model means by ``[a, b]``, one bare word, or words separated by commas."""
     try:
         return json.loads(value, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -196,4 +182,4 @@ def _read_json(value: str) -> Any:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

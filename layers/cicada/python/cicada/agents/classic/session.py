@@ -1,13 +1,10 @@
-"""What a run carries from call to call: its session, and what the action-group function found, by the trace.
+"""What a run carries from call to call: its session attributes, and the action-group function's sources in the trace.
 
-Session attributes are set by the worker and by the action-group function. They stand in no prompt, so that no model
-reads or writes them.
+The worker and the function set the session attributes. They are in no prompt, so no model reads or writes them.
 
-The function's answer is read by the model and, in the trace, by the worker. It is the tool's result and, under names of
-their own, the sources that the tool put onto the registry, so that they can be shown and cited, and the version of the
-index that they were found in. Of a source that the run has already, only the new reasons are written. Nor is a text
-written that stands in the result: the source says where it stands, as a JSON pointer (RFC 6901), and how it goes on
-where it was cut there.
+The model, and in the trace the worker, read the function's answer: the tool's result, the sources that the tool found,
+and their index version. A source that the run has already carries its new reasons alone. A text that the result
+contains is replaced by a JSON pointer to it (RFC 6901), and by the rest where the result cuts it.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from cicada.agents.ports import Actor
-from cicada.agents.source_registry import MAX_SOURCES, merged, no_room, one_version, source_key
+from cicada.agents.source_registry import MAX_SOURCES, NumberedSources, source_key
 from cicada.errors import AgentError, ToolInvalid
 from cicada.protocol.events import Reason, Source
 
@@ -32,11 +29,7 @@ _MAX_CHARS = 1_024
 
 
 def session_id(actor: Actor, conversation: str, run: str) -> str:
-    """The session of one run: no other user, conversation, request or run can come upon it.
-
-    Returns:
-        68 characters of those that the service allows.
-    """
+    """The session of one run, unique to user, conversation, request and run: 68 characters, as the service allows."""
     parts = (actor.tenant, actor.subject, conversation, actor.request_id, run)
     return f"run-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
@@ -48,10 +41,9 @@ class RunAttributes:
     subject: str
     request_id: str
     until_ms: int
-    """When the run ends at the latest, in epoch milliseconds: past it, the function serves it no more."""
+    """The run's deadline in epoch milliseconds: the function refuses later calls."""
     registry: tuple[str, ...] = ()
     """The keys of the sources so far, in the order of their numbers, from 1."""
-
     index_version: str = ""
     """Of the index that the run searches; empty before its first search."""
 
@@ -87,13 +79,13 @@ class RunAttributes:
 CARRIED = "_sources"
 VERSION = "_index"
 MAX_BODY_BYTES = 24_000
-"""Of the function's answer, in UTF-8: below the 25 KB at which the service is said to refuse one."""
+"""Of the function's answer, in UTF-8: the service refuses one of 25 KB."""
 _SHORT_CHARS = 400
-"""To which passages of profiles are cut where the whole would not fit: no proof is ever made of one of these. What a
-search has found is carried as it is, or not at all."""
+"""Profiles' passages are cut to this where the whole would not fit, as proofs never use them. Search results are never
+cut."""
 _TEXTS = ("text", "context")
 CUT = "…"
-"""Ends what :func:`cicada.agents.tool_runner.bounded` has cut."""
+"""Ends a text that :func:`cicada.agents.tool_runner.bounded` has cut."""
 _REASONS: TypeAdapter[tuple[Reason, ...]] = TypeAdapter(tuple[Reason, ...])
 
 
@@ -115,54 +107,11 @@ class Load:
     """Sources that are new, in the order of their numbers."""
     again: tuple[Again, ...] = ()
     versions: Mapping[int, str] = field(default_factory=dict)
-    """By number: of the index that a source was found in, where a search has found it."""
+    """By number: the index version in which a search found the source."""
 
 
-class CarriedSources:
-    """:class:`~cicada.agents.ports.SourceRegistry` of one call: knows which passages the run has, holds new ones."""
-
-    def __init__(self, known: Sequence[str], version: str = "") -> None:
-        """Take what the run has.
-
-        Args:
-            known: the keys of the sources so far, in the order of their numbers.
-            version: of the index that the run has searched so far; empty if it has not.
-        """
-        self.version = version
-        self._known = tuple(known)
-        self._numbers = {key: n for n, key in enumerate(known, 1)}
-        self._shown: dict[int, Source] = {}
-        self._versions: dict[int, str] = {}
-
-    def put(self, source: Source, index_version: str = "") -> int:
-        """See the port.
-
-        Raises:
-            ToolInvalid: a run can have no more sources, or it has sources of another version of the index.
-        """
-        self.version = one_version(self.version, index_version)
-        key = source_key(source)
-        n = self._numbers.get(key)
-        if n is None:
-            n = len(self._numbers) + 1
-            if n > MAX_SOURCES:
-                raise no_room()
-            self._numbers[key] = n
-        held = self._shown.get(n)
-        why = merged(() if held is None else held.why, source.why)
-        self._shown[n] = (held or source).model_copy(update={"n": n, "why": why})
-        if index_version:
-            self._versions[n] = index_version
-        return n
-
-    def version_of(self, n: int) -> str:
-        """See the port."""
-        return self._versions.get(n, "")
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Those of this call, by number."""
-        return tuple(self._shown[n] for n in sorted(self._shown))
+class CarriedSources(NumberedSources):
+    """The sources of one call: those that the run has are known by their keys alone."""
 
     @property
     def load(self) -> Load:
@@ -172,45 +121,49 @@ class CarriedSources:
         return Load(found, tuple(Again(one.n, self._known[one.n - 1], one.why) for one in again), dict(self._versions))
 
     def keys_with(self, carried: Sequence[Source]) -> tuple[str, ...]:
-        """The keys of all sources of the run, in the order of their numbers, once the new ones were carried."""
+        """The keys of all sources of the run by number, the carried ones included."""
         return (*self._known, *map(source_key, carried))
 
 
 def pack(result: str, load: Load) -> tuple[str, tuple[Source, ...]]:
-    """A tool's result and what it carries, as one text; and the new sources as they will be read from it.
+    """A tool's result with what it carries as one text, and the new sources as they will be read from it.
 
-    Raises:
-        ToolInvalid: it is more than one answer can hold.
+    Raises ToolInvalid if that exceeds one answer.
     """
     tree = json.loads(result)
     places = {text: place for place, text in _texts(tree)}
     whole = load.found
     bare = tuple(source.model_copy(update={"context": None}) for source in whole)
+    again = [
+        {"n": one.n, "key": one.key, "why": _REASONS.dump_python(one.why, mode="json", exclude_none=True)}
+        for one in load.again
+    ]
+    searched: dict[str, list[int]] = {}
+    for n, version in load.versions.items():
+        searched.setdefault(version, []).append(n)
     for found in (whole, bare, tuple(map(_shortened, bare))):
-        carried = [*map(_written_again, load.again), *(_written(source, places) for source in found)]
-        about = {CARRIED: carried} if carried else {}
-        searched = {VERSION: _by_version(load.versions)} if load.versions else {}
-        body = _dump({**tree, **about, **searched})
+        carried = [*again, *(_written(source, places) for source in found)]
+        body = _dump({**tree, **({CARRIED: carried} if carried else {}), **({VERSION: searched} if searched else {})})
         if len(body.encode()) <= MAX_BODY_BYTES:
             return body, found
     raise ToolInvalid("that is more than one answer can hold: ask for less, or more narrowly")
 
 
 def unpack(body: str) -> tuple[str, Load]:
-    """The result and what it carries. Raises AgentError if the text is none of :func:`pack`'s."""
+    """The inverse of :func:`pack`. Raises AgentError if the text cannot be read."""
     try:
         result = json.loads(body)
         carried, searched = result.pop(CARRIED, ()), result.pop(VERSION, {})
         versions = {int(n): str(version) for version, numbers in searched.items() for n in numbers}
-        again = tuple(_read_again(one) for one in carried if "key" in one)
+        again = tuple(
+            Again(int(one["n"]), str(one["key"]), _REASONS.validate_python(one["why"]))
+            for one in carried
+            if "key" in one
+        )
         found = tuple(_read(one, result) for one in carried if "key" not in one)
         return _dump(result), Load(found, again, versions)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise AgentError("what the action group returned cannot be read") from None
-
-
-def _by_version(versions: Mapping[int, str]) -> dict[str, list[int]]:
-    return {one: [n for n, version in versions.items() if version == one] for one in dict.fromkeys(versions.values())}
 
 
 def _shortened(source: Source) -> Source:
@@ -228,16 +181,12 @@ def _written(source: Source, places: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _placed(text: str, places: Mapping[str, str]) -> str | dict[str, str]:
-    """A text, or where it stands; where it was cut there, with the rest."""
+    """A text, or its pointer; with the rest where the result cuts it."""
     if text in places:
         return {"at": places[text]}
     cut = (shown for shown in places if len(shown) > 1 and shown[-1] == CUT and text.startswith(shown[:-1]))
     shown = max(cut, key=len, default=None)
     return text if shown is None else {"at": places[shown], "rest": text[len(shown) - 1 :]}
-
-
-def _written_again(again: Again) -> dict[str, Any]:
-    return {"n": again.n, "key": again.key, "why": _REASONS.dump_python(again.why, mode="json", exclude_none=True)}
 
 
 def _read(written: dict[str, Any], result: Any) -> Source:
@@ -247,10 +196,6 @@ def _read(written: dict[str, Any], result: Any) -> Source:
             text, rest = _at(result, whole[name]["at"]), whole[name].get("rest")
             whole[name] = text if rest is None else text[:-1] + rest
     return Source.model_validate(whole)
-
-
-def _read_again(written: dict[str, Any]) -> Again:
-    return Again(int(written["n"]), str(written["key"]), _REASONS.validate_python(written["why"]))
 
 
 def _texts(tree: Any, place: str = "") -> Iterator[tuple[str, str]]:

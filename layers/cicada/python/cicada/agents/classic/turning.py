@@ -1,4 +1,4 @@
-"""Follows a run through its events: turns and calls are counted, what tools found is taken, the answer is let out."""
+"""Follows a run's events: counts turns and calls, registers what tools found, and yields the answer's text."""
 
 from __future__ import annotations
 
@@ -57,42 +57,39 @@ class Turning:
         self._max_turn_tokens = max_turn_tokens
         self._calls = 0
         self._waiting: deque[Invoked] = deque()
-        """Calls of the action-group function that were not answered yet."""
+        """Unanswered calls of the action-group function."""
         self._turn_open = False
         self._tries = 0
-        """Requests that went out for the turn that is open."""
+        """Requests for the open turn."""
         self._last_tokens = 0
-        """Of the last turn whose use was told; the next one reads all of it again."""
+        """Of the last turn of known usage; the next one reads them again."""
         self._expected_tokens = 0
-        """That the turn before, or the one that is open, was taken to read."""
+        """The estimated input of the open or last turn."""
         self._ahead = False
-        """The turn that the next event of the trace tells of is allowed already."""
+        """The next turn in the trace is allowed already."""
         self.usage = Usage()
         """Of all turns together."""
         self.returned: Returned | None = None
-        """What the last invocation gave back, where it did not end with the answer."""
+        """The calls that the last invocation returned, if it did not end with the answer."""
         self.whole = False
-        """All of the invocation has been read that matters: what follows is the end of its stream."""
+        """All that matters of the invocation was read."""
 
     def begin(self, added_tokens: int) -> None:
-        """Another invocation is about to go out, with so many tokens more than the turn before has read and written.
-
-        Raises what the tools' and the limits' caps raise.
-        """
+        """Begin another invocation with more input than the last turn. Raises what the caps raise."""
         self.returned, self.whole = None, False
         self._allow(self._last_tokens + added_tokens)
         self._ahead = True
 
     def follow(self, events: Iterable[AgentEvent]) -> Iterator[str]:
-        """Read one invocation, and let out the answer's text piece by piece.
+        """Read one invocation, and yield the answer's text piece by piece.
 
         Raises:
-            StreamBroken: the stream ended with neither the final response nor a call that was given back.
-            AgentError: the service tells of a failed step, or of what cannot be.
+            StreamBroken: the stream ended with neither the final response nor returned calls.
+            AgentError: a step failed, or the service reports what cannot be.
             AgentCapReached, BudgetSpent, OutOfTime, Stopped: see the agent's port.
         """
         try:
-            yield from self._follow(events)
+            yield from filter(None, self._follow(events))
         except (CicadaError, Stopped) as error:
             self._lost(error)
             raise
@@ -107,15 +104,13 @@ class Turning:
                 case ResponseChunk(content):
                     piece = _decoded(decoder, content)
                     said += piece
-                    if piece:
-                        yield piece
+                    yield piece
                 case FinalResponse(text):
                     final = text
                     rest = remainder(text, said)
-                    if rest is not None:  # nothing of what may follow is missing in it
+                    if rest is not None:  # no later chunk can add to it
                         self.whole = True
-                        if rest:
-                            yield rest
+                        yield rest
                         break
                 case Returned():
                     self.returned = event
@@ -130,13 +125,11 @@ class Turning:
         self._lost(None)
 
     def _check_end(self, said: str, final: str | None, *, failed: bool) -> None:
-        """The stream has ended: what was said of it must be the final response, set in other white space at most."""
+        """The stream has ended: the streamed text must be the final response, apart from white space."""
+        if final is None and failed:
+            raise AgentError("a step of the agent failed")
         if final is None:
-            raise (
-                AgentError("a step of the agent failed")
-                if failed
-                else StreamBroken("the stream ended before the agent's final response")
-            )
+            raise StreamBroken("the stream ended before the agent's final response")
         if said.split() != final.split():
             raise StreamBroken("what was streamed is not the agent's final response")
 
@@ -155,17 +148,17 @@ class Turning:
             case Invoked():
                 self._waiting.append(event)
             case Observed(text, failed):
-                if self._waiting:  # what the worker did itself is told again, and known
+                if self._waiting:  # the trace repeats the worker's own calls
                     self._observe(self._waiting.popleft(), text, failed)
         logger.debug("agent event", extra={"kind": type(event).__name__})
 
     def try_again(self) -> None:
-        """The invocation that was turned away goes out once more. Raises what the limits raise."""
+        """Retry a refused invocation. Raises what the limits raise."""
         self._limits.call()
         self._tries += 1
 
     def _allow(self, input_tokens: int) -> None:
-        """Let one more turn of the model begin that reads about so much."""
+        """Begin another turn with about so much input."""
         self._tools.turn()
         self._limits.call()
         self._tries = 1
@@ -181,7 +174,7 @@ class Turning:
         self._tries = 0
 
     def _lost(self, error: CicadaError | Stopped | None) -> None:
-        """Note a turn of which nothing more will be heard, and what ended it."""
+        """Note an open turn that will not end, and its error."""
         fault = error.code if isinstance(error, CicadaError) and not isinstance(error, AgentCapReached) else None
         if self._turn_open:
             self._used(Usage(reported=False), 0, fault)
@@ -191,13 +184,13 @@ class Turning:
     def _observe(self, invoked: Invoked, text: str, failed: bool) -> None:
         """Take what the action-group function returned."""
         result, load = (text, Load()) if failed else unpack(text)
-        self._shelve(load)
+        self._register(load)
         self._calls += 1
         call = ToolCall(f"function_{self._calls}", invoked.name, given_of(invoked, self._tools))
         self._tools.ran(call, ToolReply(call.call_id, invoked.name, result, failed))
 
-    def _shelve(self, load: Load) -> None:
-        """Put what was found where the function has numbered it."""
+    def _register(self, load: Load) -> None:
+        """Register the function's sources under its numbers."""
         registry = self._tools.registry
         for again in load.again:
             held = next((source for source in registry.sources if source.n == again.n), None)
@@ -210,7 +203,7 @@ class Turning:
 
 
 def remainder(final: str, said: str) -> str | None:
-    """What is left of the final response after what was said of it; None where the two do not begin alike."""
+    """The rest of the final response after the streamed text; None if the two do not begin alike."""
     if final.strip() == said.strip():
         return ""
     whole, begun = (final, said) if final.startswith(said) else (final.lstrip(), said.lstrip())
@@ -222,7 +215,7 @@ def _misplaced(n: int) -> AgentError:
 
 
 def given_of(invoked: Invoked, tools: Tools) -> Any:
-    """The input that a call's parameters stand for; where they cannot be read, their names, which no tool takes."""
+    """The input in a call's parameters; their names, which no tool accepts, if they cannot be read."""
     tool = next((tool for tool in tools.tools if tool.name == invoked.name), None)
     try:
         return {} if tool is None else read_parameters(tool.form, invoked.parameters)
@@ -234,4 +227,4 @@ def _decoded(decoder: codecs.IncrementalDecoder, content: bytes) -> str:
     try:
         return decoder.decode(content)
     except UnicodeDecodeError:
-        raise StreamBroken("a chunk of the answer is no UTF-8") from None
+        raise StreamBroken("a chunk of the answer is not UTF-8") from None

@@ -15,17 +15,16 @@ from cicada.agents.ports import AgentTask
 from cicada.models.converse import StreamedTurn
 
 _ACTOR_CHARS = 40
-"""Of a hash: enough to tell all conversations apart."""
+"""Of a digest of the conversation."""
 
 
 class HarnessAgent(LoopingAgent):
     """An agent in a harness; the port's contract is :class:`cicada.agents.ports.Agent`.
 
-    All tools are inline functions: where the model uses one, the invocation stops, our code runs it, and the next
-    invocation brings its result. Each invocation brings all that was said in the run, too, in a session of its own: a
-    harness without memory promises to keep nothing, a partial turn least of all, and one that keeps it all the same
-    must not hear it twice. So an invocation is one turn of the model, as one call of ConverseStream is, and is bounded,
-    repeated and ended like one. A harness that uses a tool of its own, which it may not, is an AgentError.
+    All tools are inline functions: the use of one ends the invocation, our code runs it, and the next invocation has
+    its result. Each invocation has a session of its own and carries the whole run, as a harness without memory may keep
+    nothing. So an invocation is one turn of the model, bounded and retried like a call of ConverseStream. A tool that
+    the harness runs itself is an AgentError.
     """
 
     def __init__(
@@ -39,18 +38,9 @@ class HarnessAgent(LoopingAgent):
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         **options: Unpack[TurnOptions],
     ) -> None:
-        """Wire the agent.
+        """``client`` is configured with :data:`cicada.agents.limits.SERVICE_READ_TIMEOUT_S`.
 
-        Args:
-            client: boto3's ``bedrock-agentcore`` client, configured by
-                :func:`cicada.models.bedrock.bedrock_client_config` with
-                :data:`cicada.agents.limits.SERVICE_READ_TIMEOUT_S`.
-            harness: the one that is deployed.
-            model_id: named in every invocation.
-            max_turn_tokens: the longest turn, in tokens.
-            silence_s: a stream that sends no event for this long is broken. A session has to start before the first.
-            new_id: never the same twice; letters and digits, at most 50.
-            options: see :class:`cicada.agents.looping.LoopingAgent`.
+        ``new_id`` returns unique ids of at most 50 letters and digits.
         """
         super().__init__(client, model_id, max_turn_tokens=max_turn_tokens, silence_s=silence_s, **options)
         self._harness = harness
@@ -60,8 +50,6 @@ class HarnessAgent(LoopingAgent):
         """See :class:`cicada.agents.looping.Turns`."""
         sampled = self._sampling.accepted(self.model_id, self._wanted)
         actor = hashlib.sha256(task.conversation.encode()).hexdigest()[:_ACTOR_CHARS]
-        run = Run(
-            actor_id=actor, session_id=f"{actor}-{self._new_id()}", max_turn_tokens=self._max_turn_tokens, left_s=left_s
-        )
+        run = Run(actor, f"{actor}-{self._new_id()}", self._max_turn_tokens, left_s)
         request = request_of(self._harness, self.model_id, exchange, run, sampled)
         return HarnessCall(self._client, request, sampled, self._sampling, turn)

@@ -16,17 +16,16 @@ from botocore.exceptions import ClientError
 from cicada.agents.exchange import AgentExchange
 from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable, StreamBroken
 from cicada.models.converse import TOOL_USE, ConverseCall, StreamedTurn
-from cicada.models.failure import Failure
+from cicada.models.failure import Failure, code_and_status
 from cicada.models.model_ids import Sampling
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import Said
 
 MAX_ITERATIONS = 1
-"""Of one invocation: the model is asked once. All tools are ours, and the use of one stops the invocation before the
-model could be asked again."""
+"""Of one invocation: all tools are ours, and the use of one ends it before a second turn."""
 MAX_TIMEOUT_S = 3600
 NO_TOOL = "no_tool"
-"""Allowed where no tool is offered: an empty list could be read as no limit, and every session has a shell."""
+"""The only allowed tool where none is offered: an empty list could mean no limit, and every session has a shell."""
 
 _CAPS = {
     "max_iterations_exceeded": "iterations: the harness may ask the model once in an invocation",
@@ -48,7 +47,7 @@ class Harness:
 
 @dataclass(frozen=True)
 class Run:
-    """What tells one invocation from another, and bounds it."""
+    """The session and the bounds of one invocation."""
 
     actor_id: str
     session_id: str
@@ -62,10 +61,14 @@ def request_of(
 ) -> dict[str, Any]:
     """The parameters of InvokeHarness.
 
-    What the harness was deployed with would hold for whatever is left out. Nothing is: neither the model nor the tools
-    depend on what somebody may have changed there.
+    Every parameter is set, so that neither the model nor the tools depend on the deployed harness's defaults.
     """
-    tools = [_inline(spec["toolSpec"]) for spec in (exchange.tool_config or {}).get("tools", ())]
+    specs: list[dict[str, Any]] = [spec["toolSpec"] for spec in (exchange.tool_config or {}).get("tools", ())]
+    functions = [{"description": spec["description"], "inputSchema": spec["inputSchema"]["json"]} for spec in specs]
+    tools: list[dict[str, Any]] = [
+        {"type": "inline_function", "name": spec["name"], "config": {"inlineFunction": function}}
+        for spec, function in zip(specs, functions, strict=True)
+    ]
     model = {"modelId": model_id, "maxTokens": run.max_turn_tokens, "apiFormat": "converse_stream", **sampled}
     return {
         "harnessArn": harness.arn,
@@ -84,11 +87,6 @@ def request_of(
     }
 
 
-def _inline(spec: Mapping[str, Any]) -> dict[str, Any]:
-    config = {"description": spec["description"], "inputSchema": spec["inputSchema"]["json"]}
-    return {"type": "inline_function", "name": spec["name"], "config": {"inlineFunction": config}}
-
-
 class HarnessCall(ConverseCall):
     """One try, as :class:`cicada.models.streaming.ServiceCall`."""
 
@@ -105,22 +103,15 @@ class HarnessCall(ConverseCall):
         return stream
 
     def read(self, event: Mapping[str, Any]) -> Iterable[Said]:
-        """See the port.
-
-        Raises:
-            AgentCapReached: the harness stopped at a cap of its own.
-            AgentError: it ran a tool itself.
-        """
+        """See the port. Raises AgentCapReached at the harness's own cap, and AgentError if it ran a tool itself."""
         event = self._places.placed(event)
-        _check_whose(event)
+        _check_tools(event)
         return super().read(event)
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         """See the port."""
-        if isinstance(error, ClientError):
-            code = str(error.response.get("Error", {}).get("Code", ""))
-            if code[:1].upper() + code[1:] == _UNAVAILABLE:
-                return Failure(ModelUnavailable(f"the harness failed: {error}"), retry=True)
+        if isinstance(error, ClientError) and code_and_status(error)[0] == _UNAVAILABLE:
+            return Failure(ModelUnavailable(f"the harness failed: {error}"), retry=True)
         return super().failure(error, opened=opened)
 
     def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
@@ -133,9 +124,9 @@ class HarnessCall(ConverseCall):
 
 
 class _Places:
-    """Gives every block of a turn a place of its own: harnesses have been seen to use one for two uses of tools.
+    """Gives every block of a turn an index of its own: harnesses have reused one for two uses of tools.
 
-    Source: the notes of the library req_managed_agents, 0.1.0, on the streams that it was tested with.
+    Source: the library req_managed_agents, 0.1.0, notes on tested streams.
     """
 
     def __init__(self) -> None:
@@ -143,7 +134,7 @@ class _Places:
         self._next = 0
 
     def placed(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An event with its block's own place. Raises StreamBroken if it names none."""
+        """An event with its block's own index. Raises StreamBroken if it has none."""
         for kind in ("contentBlockStart", "contentBlockDelta"):
             if kind in event:
                 told = event[kind].get("contentBlockIndex")
@@ -155,7 +146,7 @@ class _Places:
         return event
 
 
-def _check_whose(event: Mapping[str, Any]) -> None:
+def _check_tools(event: Mapping[str, Any]) -> None:
     start = event.get("contentBlockStart", {}).get("start", {})
     if "toolResult" in start or start.get("toolUse", {}).get("type", TOOL_USE) != TOOL_USE:
         raise AgentError("the harness ran a tool of its own, although none is allowed")

@@ -1,6 +1,6 @@
-"""The tools of the profile agent and the theory agent, over the desk of profiles and a retriever.
+"""The tools of the profile agent and the theory agent.
 
-Each acts as the connected user alone: the owner is the actor's subject, and nothing that a model gives names another.
+Each acts for the connected user alone: the owner is the actor's subject, never a value from a model.
 """
 
 from __future__ import annotations
@@ -37,36 +37,13 @@ __all__ = ["tools_for"]
 def tools_for(
     kind: AgentKind, profile_service: ProfileService, retriever: Retriever, judge: EvidenceJudge | None = None
 ) -> list[Tool[Any]]:
-    """The tools of an agent. They keep nothing from call to call: one list serves any number of runs.
-
-    Args:
-        judge: sorts evidence by side; without it evidence stays unsorted.
-    """
-    search, show = SearchScriptTool(profile_service, retriever), ShowProfileTool(profile_service, retriever)
-    history, undo = ProfileHistoryTool(profile_service, retriever), UndoChangeTool(profile_service, retriever)
-    delete = DeleteProfileTool(profile_service, retriever)
+    """The stateless tools of an agent: one list serves any number of runs. Without a judge evidence stays unsorted."""
+    on = (profile_service, retriever)
+    search, show, undo = SearchScriptTool(*on), ShowProfileTool(*on), UndoChangeTool(*on)
+    delete, history = DeleteProfileTool(*on), ProfileHistoryTool(*on)
     if kind == "profile":
-        return [
-            search,
-            ListProfilesTool(profile_service, retriever),
-            show,
-            CreateProfileTool(profile_service, retriever),
-            UpdateProfileTool(profile_service, retriever),
-            RemoveFieldsTool(profile_service, retriever),
-            undo,
-            delete,
-            history,
-        ]
-    return [
-        search,
-        ListTheoriesTool(profile_service, retriever),
-        show,
-        StateTheoryTool(profile_service, retriever),
-        RefineTheoryTool(profile_service, retriever),
-        GatherEvidenceTool(profile_service, retriever, judge),
-        GiveVerdictTool(profile_service, retriever),
-        RecordVerdictTool(profile_service, retriever),
-        undo,
-        delete,
-        history,
-    ]
+        writing: list[Tool[Any]] = [CreateProfileTool(*on), UpdateProfileTool(*on), RemoveFieldsTool(*on)]
+        return [search, ListProfilesTool(*on), show, *writing, undo, delete, history]
+    theories: list[Tool[Any]] = [StateTheoryTool(*on), RefineTheoryTool(*on), GatherEvidenceTool(*on, judge)]
+    verdicts: list[Tool[Any]] = [GiveVerdictTool(*on), RecordVerdictTool(*on)]
+    return [search, ListTheoriesTool(*on), show, *theories, *verdicts, undo, delete, history]

@@ -1,4 +1,4 @@
-"""What the tools have in common."""
+"""What all tools share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cicada.text.visible import visible
 
 
 @dataclass(frozen=True)
-class DeskTool:
-    """A tool that is called as its form is: see :class:`cicada.agents.ports.Tool`."""
+class ProfileTool:
+    """A tool named after its form: see :class:`cicada.agents.ports.Tool`."""
 
     profile_service: ProfileService
     retriever: Retriever
@@ -41,18 +41,14 @@ class DeskTool:
         return form_description(self.form)
 
     def by(self, given: ToolInput, actor: Actor) -> By:
-        """Who changes something: the same call for the same request is one operation, however often it is made."""
+        """The author of a change. Repeats of a call in one request are one operation."""
         done = operation(actor.request_id, self.name, given.model_dump(mode="json"))
         return By(actor.subject, actor.request_id, done, reversibly=True)
 
     def written(
         self, told: Mapping[str, Any], by: By, profile: Profile, verdict: TheoryVerdict | None = None
     ) -> ProfileWritten:
-        """What the tool says of an operation on a profile, with its receipt as the profile's record tells it.
-
-        Raises:
-            ToolInvalid: it has changed nothing: what was to be kept stands there already.
-        """
+        """The result of a change, with the receipt from the profile's record. Raises ToolInvalid if nothing changed."""
         change = self.profile_service.change_of(by, profile.id)
         if change is None:
             raise ToolInvalid("nothing was changed: all of that is kept already")
@@ -68,11 +64,7 @@ def note_of(actor: Actor) -> NoteProof:
 
 
 def scope_of(actor: Actor, collections: Sequence[str] = (), episodes: Sequence[str] = ()) -> Filters:
-    """What a search may look at: what is asked for, within what the user limits the question to.
-
-    Raises:
-        ToolInvalid: it lies outside of that.
-    """
+    """The filters of a search. Raises ToolInvalid outside of the user's own limits."""
     return Filters(
         collections=_within("collections", collections, actor.collections),
         episodes=_within("episodes", episodes, actor.episodes),

@@ -12,9 +12,9 @@ from xml.sax.saxutils import escape, quoteattr
 from pydantic import BaseModel, ConfigDict
 
 from cicada.agents.ports import Actor, SourceRegistry
-from cicada.agents.tools.base import DeskTool, scope_of
+from cicada.agents.tools.base import ProfileTool, scope_of
 from cicada.agents.tools.inputs import GatherEvidence
-from cicada.agents.tools.shown import passage_source, shelve, shown
+from cicada.agents.tools.shown import passage_source, register, shown
 from cicada.corpus.passages import ScriptLocator
 from cicada.errors import CicadaError, ProfileInvalid, ToolInvalid
 from cicada.models.ports import Prompt, StructuredModel
@@ -23,20 +23,20 @@ from cicada.profiles.rules import MAX_STATEMENT_CHARS, claim_of, clipped, line
 from cicada.protocol.events import Reason, Source, StrengthWord
 from cicada.request_trace import log_fault
 from cicada.retrieval.knowledge.structured_calls import fill_form
-from cicada.retrieval.ports import Degradation, Filters, SearchLimits, SearchQuery
+from cicada.retrieval.ports import Degradation, Filters, SearchLimits, SearchQuery, SearchResult
 
 STRENGTHS: dict[StrengthWord, float] = {"strong": 0.9, "moderate": 0.6, "weak": 0.3}
-"""What a judge's word is as a number in [0, 1]."""
+"""A judge's words as numbers in [0, 1]."""
 STRONG = 0.7
 MODERATE = 0.4
-"""Strengths from which evidence is called so; what is below is weak, and no verdict rests on it alone."""
+"""The least strengths of these words; weaker evidence supports no verdict by itself."""
 GATHERING = "gather_evidence"
 _STATEMENT_CHARS = 60
 """Of a statement, as a reason names it."""
 _DIGEST_CHARS = 16
 _SIDES: tuple[Side, Side] = ("for", "against")
 _UNSORTED_SIDE = "unsorted"
-"""In place of a side, where the judge failed."""
+"""In place of a side, if the judge failed."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class WeighedPassage:
 
     source: Source
     side: Side | None
-    """None where it says neither, or could not be sorted."""
+    """None for neither, or if it could not be sorted."""
     strength: float
     """In [0, 1]; 0 without a side."""
 
@@ -64,7 +64,7 @@ def part_of(source: Source) -> str:
 
 
 def balance_words(weighed: Sequence[WeighedPassage]) -> str:
-    """What the evidence of one part, or of all, amounts to: numbers, and plain words about how much that is."""
+    """A summary of some evidence in numbers and words."""
     told = []
     for side in _SIDES:
         strengths = [one.strength for one in weighed if one.side == side]
@@ -82,7 +82,7 @@ def balance_words(weighed: Sequence[WeighedPassage]) -> str:
 
 
 def reason_of(statement: str, weighed: WeighedPassage, *, unsorted: bool = False) -> Reason:
-    """Why a gathered passage is among the sources: it tells the side, and of which statement."""
+    """The reason of a gathered passage: its side, and the statement."""
     if weighed.side is None and not unsorted:
         return Reason(kind="tool", name=GATHERING)
     matched = f"{weighed.side or _UNSORTED_SIDE}: {statement_named(statement)}"
@@ -95,9 +95,9 @@ def gathered_for(statement: str, sources: Sequence[Source]) -> dict[int, Weighed
 
 
 def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, WeighedPassage]]:
-    """All evidence of this run: by statement, as :func:`statement_named` names it, and number.
+    """All evidence of this run, from the reasons of its sources: by :func:`statement_named`, and number.
 
-    It is read from the reasons of the run's sources. A statement whose passages could not be sorted has none.
+    A statement whose passages could not be sorted has none.
     """
     found: dict[str, dict[int, WeighedPassage]] = {}
     for source in sources:
@@ -118,7 +118,7 @@ def _gathered(source: Source) -> Iterator[tuple[str, WeighedPassage]]:
 
 
 def statement_named(statement: str) -> str:
-    """A statement on a line of bounded length, with a digest of all of it where it is cut: no other is named so."""
+    """A unique line of bounded length for a statement: with a digest where it is cut."""
     claim = claim_of(statement)
     if len(claim) <= _STATEMENT_CHARS:
         return claim
@@ -132,7 +132,7 @@ PURPOSE = "evidence_sides"
 JUDGE_MAX_TOKENS = 1_024
 """Of the judge's answer: some 30 tokens a passage."""
 JUDGE_TIME_BUDGET_S = 8.0
-"""Seconds for the call, retries included; what takes longer leaves the passages unsorted."""
+"""Seconds for the call, retries included; without an answer by then the passages stay unsorted."""
 
 SYSTEM = """\
 You are given a theory about a text, in the words of a user who may also ask about it, and numbered passages of the
@@ -169,18 +169,15 @@ class EvidenceSides(BaseModel):
 
 @dataclass(frozen=True)
 class EvidenceJudge:
-    """Sorts passages by the side of a theory that they stand on."""
+    """Sorts passages for and against a theory."""
 
     model: StructuredModel
     time_budget_s: float = JUDGE_TIME_BUDGET_S
 
     def sort(self, statement: str, sources: Sequence[Source], limits: SearchLimits) -> list[WeighedPassage] | None:
-        """Each passage with its side; None where the judge fails: nothing is known of any of them then.
+        """Each passage with its side; None if the judge fails. Raises Stopped.
 
-        A passage that the judge leaves out, or puts on two sides, stands on none.
-
-        Raises:
-            Stopped: nobody wants the answer any more.
+        A passage that the judge leaves out, or puts on two sides, has no side.
         """
         if not sources:
             return []
@@ -210,19 +207,18 @@ def _asked(statement: str, sources: Sequence[Source]) -> str:
 
 
 MAX_JUDGED = 12
-"""Passages that one search brings, and that are judged together."""
+"""Passages of one search, judged together."""
 MAX_A_SIDE = 5
 MAX_UNDECIDED = 3
-"""Passages that are shown: of each side, and of those that say neither."""
+"""Passages shown of each side, and of neither."""
 UNSORTED = "the passages could not be sorted by side: read them as they are. The verdict can only be open"
 
 
 @dataclass(frozen=True)
-class GatherEvidenceTool(DeskTool):
-    """Searches for what bears on a theory, and has a judge sort what is found."""
+class GatherEvidenceTool(ProfileTool):
+    """Searches for evidence on a theory, and has a judge sort it."""
 
     judge: EvidenceJudge | None = None
-    """Without one nothing is sorted."""
 
     form = GatherEvidence
     in_worker = True
@@ -230,29 +226,16 @@ class GatherEvidenceTool(DeskTool):
     def run(
         self, given: GatherEvidence, actor: Actor, registry: SourceRegistry, limits: SearchLimits
     ) -> Mapping[str, Any]:
-        """See the port. A theory that is limited to episodes is searched in these."""
+        """See the port. A theory about some episodes is searched in these."""
         statement, episodes = self._wanted(given, actor)
-        # Its own episodes give way to those that the user limits the question to.
+        # The user's own limits to episodes win over the theory's.
         own = tuple(episode for episode in episodes if not actor.episodes or episode in actor.episodes)
-        filters = scope_of(actor, episodes=given.episodes or own)
-        found = _Search(self, filters, limits)
-        for text in (statement, given.contrary):
-            if text:
-                found.run(text)
+        found = _Search(self, scope_of(actor, episodes=given.episodes or own), limits, (statement, given.contrary))
         sources = found.best()
         sorted_ = None if self.judge is None else self.judge.sort(statement, sources, limits)
-        kept = _strongest(sorted_) if sorted_ is not None else [WeighedPassage(one, None, 0.0) for one in sources]
-        reasons = [reason_of(statement, one, unsorted=sorted_ is None) for one in kept]
-        reasoned = [one.source.model_copy(update={"why": (why,)}) for one, why in zip(kept, reasons, strict=True)]
-        shelved = shelve(reasoned, registry, found.version_of)
-        numbered = {n: one for one, (n, _) in zip(kept, shelved, strict=False)}
-        neither = [shown(one.source, n) for n, one in numbered.items() if one.side is None]
-        told: dict[str, Any] = {
-            "statement": statement,
-            "balance": balance_words([one for one in numbered.values() if one.side]),
-            "parts": _by_part(numbered),
-            **({"unsorted": neither, "sides": UNSORTED} if sorted_ is None else {"near_but_undecided": neither}),
-        }
+        kept = _strongest(sorted_, sources)
+        numbered = _registered(statement, kept, sorted_ is None, registry, found)
+        told = _told(statement, numbered, sorted_ is None)
         if len(numbered) < len(kept):
             told["note"] = "there is no room for more passages"
         if found.degraded:
@@ -274,19 +257,18 @@ class GatherEvidenceTool(DeskTool):
 
 
 class _Search:
-    """What the searches of one gathering have found so far: each passage once, with its best score."""
+    """The distinct passages of some searches, each with its best score."""
 
-    def __init__(self, tool: GatherEvidenceTool, filters: Filters, limits: SearchLimits) -> None:
-        self._retriever = tool.retriever
-        self._filters = filters
-        self._limits = limits
+    def __init__(
+        self, tool: GatherEvidenceTool, filters: Filters, limits: SearchLimits, texts: Sequence[str | None]
+    ) -> None:
         self._sources: dict[tuple[str, str], Source] = {}
         self._versions: dict[tuple[str, str], str] = {}
         self.degraded: tuple[Degradation, ...] = ()
+        for text in filter(None, texts):
+            self._add(tool.retriever.search(SearchQuery(text, filters, top_k=MAX_JUDGED, limits=limits)))
 
-    def run(self, text: str) -> None:
-        """Search once more."""
-        result = self._retriever.search(SearchQuery(text, self._filters, top_k=MAX_JUDGED, limits=self._limits))
+    def _add(self, result: SearchResult) -> None:
         self.degraded = tuple(dict.fromkeys((*self.degraded, *result.degraded)))
         for hit in result.hits:
             key = (hit.passage.collection, hit.passage.id)
@@ -300,18 +282,41 @@ class _Search:
         return sorted(self._sources.values(), key=lambda source: -source.score)[:MAX_JUDGED]
 
     def version_of(self, source: Source) -> str:
-        """Of the index that a passage was found in: a newer one may have been published between two searches."""
+        """The index version that a passage was found in: another may have been published between two searches."""
         return self._versions[source.collection, source.passage_id]
 
 
-def _strongest(weighed: Sequence[WeighedPassage]) -> list[WeighedPassage]:
+def _registered(
+    statement: str, kept: Sequence[WeighedPassage], unsorted: bool, registry: SourceRegistry, found: _Search
+) -> dict[int, WeighedPassage]:
+    """The passages that found room in the registry, by number."""
+    reasons = [reason_of(statement, one, unsorted=unsorted) for one in kept]
+    reasoned = [one.source.model_copy(update={"why": (why,)}) for one, why in zip(kept, reasons, strict=True)]
+    registered = register(reasoned, registry, found.version_of)
+    return {n: one for one, (n, _) in zip(kept, registered, strict=False)}
+
+
+def _told(statement: str, numbered: Mapping[int, WeighedPassage], unsorted: bool) -> dict[str, Any]:
+    neither = [shown(one.source, n) for n, one in numbered.items() if one.side is None]
+    return {
+        "statement": statement,
+        "balance": balance_words([one for one in numbered.values() if one.side]),
+        "parts": _by_part(numbered),
+        **({"unsorted": neither, "sides": UNSORTED} if unsorted else {"near_but_undecided": neither}),
+    }
+
+
+def _strongest(weighed: Sequence[WeighedPassage] | None, sources: Sequence[Source]) -> list[WeighedPassage]:
+    """The passages to show: the strongest of each side and some of neither, or all where they are not sorted."""
+    if weighed is None:
+        return [WeighedPassage(one, None, 0.0) for one in sources]
     ranked = sorted(weighed, key=lambda one: (-one.strength, -one.source.score))
     kept = [one for side in ("for", "against") for one in [one for one in ranked if one.side == side][:MAX_A_SIDE]]
     return [*kept, *[one for one in ranked if one.side is None][:MAX_UNDECIDED]]
 
 
 def _by_part(numbered: Mapping[int, WeighedPassage]) -> list[dict[str, Any]]:
-    """The evidence episode by episode, or document by document: facts of several are never joined."""
+    """The evidence by episode or document: facts of several are never joined."""
     parts: dict[str, dict[int, WeighedPassage]] = {}
     for n, one in numbered.items():
         if one.side is not None:

@@ -1,7 +1,7 @@
-"""Tools that look at profiles and change them: only words that the user or a cited passage said are entered.
+"""Tools that show and change profiles. Only words of the user or of a cited passage are entered.
 
-They are offered only where the user's message asks for a change. What they add or replace is done at once, and a
-receipt tells the user; what they would remove waits until the user confirms it.
+Writing tools are offered only where the user's message asks for a change. Additions and replacements are done at once,
+with a receipt; removals wait for the user's confirmation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cicada.agents.ports import Actor, ProfileWritten, SourceRegistry, ToConfirm
-from cicada.agents.tools.base import DeskTool
+from cicada.agents.tools.base import ProfileTool
 from cicada.agents.tools.inputs import (
     CreateProfile,
     DeleteProfile,
@@ -22,7 +22,7 @@ from cicada.agents.tools.inputs import (
     UndoChange,
     UpdateProfile,
 )
-from cicada.agents.tools.shown import MAX_TOLD, change_source, moment, numbered, profile_shown, proof_of
+from cicada.agents.tools.shown import MAX_TOLD, change_source, head_shown, moment, numbered, profile_shown, proof_of
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import FieldGiven
 from cicada.profiles.record import Change, Profile
@@ -35,7 +35,7 @@ MAX_CHANGES = 20
 """Of a history, the newest: each is a source of its own."""
 
 
-class ListProfilesTool(DeskTool):
+class ListProfilesTool(ProfileTool):
     """Lists the actor's profiles."""
 
     form = ListProfiles
@@ -48,10 +48,7 @@ class ListProfilesTool(DeskTool):
         return {
             "profiles": [
                 {
-                    "id": profile.id,
-                    "kind": profile.kind,
-                    "name": profile.name,
-                    "version": profile.version,
+                    **head_shown(profile),
                     "facts": profile.facts,
                     "changed": moment(profile.changed_at_ms),
                     **({} if profile.statement is None else {"statement": profile.statement}),
@@ -61,7 +58,7 @@ class ListProfilesTool(DeskTool):
         }
 
 
-class ShowProfileTool(DeskTool):
+class ShowProfileTool(ProfileTool):
     """Shows one of the actor's profiles; each fact's source goes onto the registry."""
 
     form = ShowProfile
@@ -80,7 +77,7 @@ class ShowProfileTool(DeskTool):
         return profile_shown(profile, registry)
 
 
-class ProfileHistoryTool(DeskTool):
+class ProfileHistoryTool(ProfileTool):
     """Shows what has changed in one of the actor's profiles."""
 
     form = ProfileHistory
@@ -92,10 +89,7 @@ class ProfileHistoryTool(DeskTool):
         profile, history = self.profile_service.with_history(actor.subject, given.id)
         newest = list(reversed(history))[:MAX_CHANGES]
         told: dict[str, Any] = {
-            "id": profile.id,
-            "kind": profile.kind,
-            "name": profile.name,
-            "version": profile.version,
+            **head_shown(profile),
             **({} if profile.theory is None else {"statement": profile.theory.statement}),
             "changes": [_shown(change_source(profile, change), change, registry) for change in newest],
         }
@@ -105,7 +99,7 @@ class ProfileHistoryTool(DeskTool):
 
 
 def _shown(source: Source, change: Change, registry: SourceRegistry) -> dict[str, Any]:
-    """A change as the model reads it, with its number: what was there before is in no other source."""
+    """A change for the model, as a numbered source: no other source has the earlier values."""
     return {
         "citation": numbered(registry, source),
         "version": change.version,
@@ -115,17 +109,17 @@ def _shown(source: Source, change: Change, registry: SourceRegistry) -> dict[str
 
 
 CONFIRMATION_REQUIRED = "confirmation_required"
-"""What the model is told in place of a deletion's result."""
+"""The model's result of a deletion."""
 
 
-class _WritingTool(DeskTool):
+class _WritingTool(ProfileTool):
     writes = in_worker = True
 
     def _given(self, facts: Sequence[Fact], actor: Actor, registry: SourceRegistry) -> list[FieldGiven]:
         return [FieldGiven(fact.field, fact.value, proof_of(fact, actor, registry)) for fact in facts]
 
     def _seen(self, actor: Actor, profile_id: str, version: int) -> Profile:
-        """The profile, if it stands as the model has seen it."""
+        """The profile. Raises ToolInvalid for another version than the model has seen."""
         profile = self.profile_service.show(actor.subject, profile_id)
         if profile.version != version:
             raise ToolInvalid(f"version {profile.version} stands, not {version}: look at it again first")

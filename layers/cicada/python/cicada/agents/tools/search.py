@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cicada.agents.ports import Actor, SourceRegistry
-from cicada.agents.tools.base import DeskTool, scope_of
+from cicada.agents.tools.base import ProfileTool, scope_of
 from cicada.agents.tools.inputs import MAX_PASSAGES, SearchScript
-from cicada.agents.tools.shown import passage_source, shelve, shown
+from cicada.agents.tools.shown import passage_source, register, shown
 from cicada.protocol.events import Reason
 from cicada.retrieval.ports import SearchLimits, SearchQuery
 
 
-class SearchScriptTool(DeskTool):
+class SearchScriptTool(ProfileTool):
     """Searches the corpus, within what the user limits the question to."""
 
     form = SearchScript
@@ -26,7 +26,7 @@ class SearchScriptTool(DeskTool):
         result = self.retriever.search(SearchQuery(given.query, filters, top_k=MAX_PASSAGES, limits=limits))
         why = Reason(kind="tool", name=self.name)
         sources = [passage_source(hit, why) for hit in result.hits[: given.limit]]
-        passages = [shown(source, n) for n, source in shelve(sources, registry, lambda _: result.index_version)]
+        passages = [shown(source, n) for n, source in register(sources, registry, lambda _: result.index_version)]
         told: dict[str, Any] = {"passages": passages}
         if not sources:
             told["note"] = "nothing was found"

@@ -1,4 +1,4 @@
-"""What tools show: passages and notes as numbered sources, and proofs made from them."""
+"""Passages and notes as numbered sources, and proofs made from them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cicada.agents.tools.inputs import Fact
 from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
 from cicada.profiles.heads import StoredHead
-from cicada.profiles.record import Change, Edit, Evidence, NoteProof, PassageProof, Profile, Proof
+from cicada.profiles.record import Change, Edit, NoteProof, PassageProof, Profile, Proof
 from cicada.profiles.rules import clipped, kept_place, name_key
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
 from cicada.text.words import foreign_words, quotes
 
 NOTES = "profiles"
-"""The collection that notes are shown under: none of the corpus."""
+"""The collection of notes; not one of the corpus."""
 MAX_TEXT_CHARS = 1_000
 """Of a passage, as much as a proof can keep."""
 MAX_CONTEXT_CHARS = 600
@@ -29,7 +29,7 @@ MAX_TOLD = 5
 _UNNUMBERED = 1
 """The registry gives the numbers."""
 _SEARCHING = frozenset({"search_script", "gather_evidence"})
-"""Tools that bring passages from the index, as they stand there now."""
+"""Tools that return passages from the current index."""
 
 
 def passage_source(hit: Hit, *why: Reason) -> Source:
@@ -51,7 +51,7 @@ def passage_source(hit: Hit, *why: Reason) -> Source:
 
 
 def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, score: float = 1.0) -> Source:
-    """What supports a fact of a profile, from what the profile keeps of it."""
+    """The proof of a profile's fact as a source."""
     match proof:
         case PassageProof():
             return Source(
@@ -70,7 +70,7 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
 
 
 def theory_source(head: StoredHead) -> Source:
-    """A theory of a list as a note: what it says, and what is on record of it."""
+    """A listed theory as a note, with its verdict on record."""
     record = f"\nverdict on record: {head.verdict}" if head.verdict else ""
     place = NoteLocator(
         profile_id=head.id, profile=head.name, field="statement", noted_at_ms=head.said_at_ms or head.changed_at_ms
@@ -79,7 +79,7 @@ def theory_source(head: StoredHead) -> Source:
 
 
 def change_source(profile: Profile, change: Change) -> Source:
-    """One change of a profile, as its history has it: version, time, and every value before and after."""
+    """One change in a profile's history: version, time, and every value before and after."""
     told = "; ".join(_edit_words(edit) for edit in change.edits) or change.operation
     field = f"version {change.version}"
     place = NoteLocator(profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=change.at_ms)
@@ -107,14 +107,10 @@ def shown(source: Source, n: int | None) -> dict[str, Any]:
     return {"n": n, "where": source.locator.label(), "text": source.text, **context}
 
 
-def shelve(
+def register(
     sources: Sequence[Source], registry: SourceRegistry, version_of: Callable[[Source], str]
 ) -> Iterator[tuple[int, Source]]:
-    """Put what a search has found on the registry, as much as there is room for, each source with its number.
-
-    Raises:
-        ToolInvalid: there is no room for any of them.
-    """
+    """Register a search's sources while there is room, each with its number. Raises ToolInvalid without any room."""
     for place, source in enumerate(sources):
         try:
             n = registry.put(source, version_of(source))
@@ -126,11 +122,16 @@ def shelve(
 
 
 def numbered(registry: SourceRegistry, source: Source) -> int | None:
-    """The source's number on the registry; None where there is no room for it: it can be read then, and not cited."""
+    """The source's number; None without room, so that it can be read and not cited."""
     try:
         return registry.put(source)
     except ToolInvalid:
         return None
+
+
+def head_shown(profile: Profile | StoredHead) -> dict[str, Any]:
+    """What every result says of a profile."""
+    return {"id": profile.id, "kind": profile.kind, "name": profile.name, "version": profile.version}
 
 
 def profile_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
@@ -141,10 +142,7 @@ def profile_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
         told = "a passage" if isinstance(field.proof, PassageProof) else "the user"
         fields.append({"field": field.name, "value": field.value, "citation": n, "from": told})
     return {
-        "id": profile.id,
-        "kind": profile.kind,
-        "name": profile.name,
-        "version": profile.version,
+        **head_shown(profile),
         "changed": moment(profile.changed_at_ms),
         **_theory_shown(profile, registry),
         "fields": fields,
@@ -156,7 +154,10 @@ def _theory_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
     if theory is None:
         return {}
     statement = numbered(registry, proof_source(profile, "statement", theory.statement, theory.proof))
-    kept = [_evidence_shown(profile, one, registry) for one in theory.evidence]
+    kept = []
+    for one in theory.evidence:
+        source = proof_source(profile, "evidence", "", one.proof, score=one.strength)
+        kept.append({"side": one.side, "strength": one.strength, **shown(source, numbered(registry, source))})
     judgement = theory.judgement
     return {
         "statement": theory.statement,
@@ -173,18 +174,11 @@ def _theory_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
     }
 
 
-def _evidence_shown(profile: Profile, evidence: Evidence, registry: SourceRegistry) -> dict[str, Any]:
-    source = proof_source(profile, "evidence", "", evidence.proof, score=evidence.strength)
-    return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(registry, source))}
-
-
 def proof_of(fact: Fact, actor: Actor, registry: SourceRegistry) -> Proof:
-    """What supports a fact that a model wants to keep: a passage on the registry, or what the user's own message says.
+    """The proof of a fact that a model wants to keep: a registered passage, or the user's own message.
 
-    The quote must stand there word by word, and the value be made of its words.
-
-    Raises:
-        ToolInvalid: it is not so; the message tells the model what to give instead.
+    It must contain the quote word by word, and the quote the value's words. Raises ToolInvalid with advice for the
+    model.
     """
     added = foreign_words(fact.value, fact.quote)
     if added:
@@ -197,7 +191,8 @@ def proof_of(fact: Fact, actor: Actor, registry: SourceRegistry) -> Proof:
             )
         return note_of(actor)
     source = cited(fact.citation, registry)
-    if isinstance(source.locator, NoteLocator) or not _is_searched(source):
+    searched = source.origin != "profile" or any(reason.name in _SEARCHING for reason in source.why)
+    if isinstance(source.locator, NoteLocator) or not searched:
         raise ToolInvalid(
             f"{fact.field}: [{fact.citation}] is what a profile keeps: search for the passage itself, and cite it"
         )
@@ -232,7 +227,3 @@ def cited(n: int, registry: SourceRegistry) -> Source:
 def moment(at_ms: int) -> str:
     """A time as people read it: UTC, to the minute."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _is_searched(source: Source) -> bool:
-    return source.origin != "profile" or any(reason.name in _SEARCHING for reason in source.why)

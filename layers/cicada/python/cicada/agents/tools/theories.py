@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cicada.agents.ports import Actor, ProfileWritten, SourceRegistry, TheoryVerdict, VerdictGiven
-from cicada.agents.tools.base import DeskTool, note_of, scope_of
+from cicada.agents.tools.base import ProfileTool, note_of, scope_of
 from cicada.agents.tools.evidence import MODERATE, WeighedPassage, evidence_of, gathered_for, strength_words
 from cicada.agents.tools.inputs import GiveVerdict, ListTheories, RecordVerdict, RefineTheory, StateTheory
 from cicada.agents.tools.shown import MAX_TOLD, moment, numbered, passage_proof, profile_shown, theory_source
@@ -21,11 +21,11 @@ from cicada.retrieval.ports import SearchLimits
 from cicada.text.words import foreign_words, quotes
 
 MAX_CITED = 12
-"""Theories of a list that can be cited: the registry has room for 40 sources, and evidence needs most of it."""
+"""Listed theories that can be cited: the registry has room for 40 sources, and evidence needs most of it."""
 _DIGEST_CHARS = 10
 
 
-class ListTheoriesTool(DeskTool):
+class ListTheoriesTool(ProfileTool):
     """Lists the actor's theories."""
 
     form = ListTheories
@@ -33,12 +33,12 @@ class ListTheoriesTool(DeskTool):
     def run(
         self, _given: ListTheories, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
     ) -> Mapping[str, Any]:
-        """See the port. Each theory is a source, as the note that it is, as long as there is room for evidence."""
+        """See the port. The first theories are sources, as notes; the rest leave room for evidence."""
         heads = self.profile_service.list(actor.subject, "theory")
         return {"theories": [_listed(head, registry, cited=at < MAX_CITED) for at, head in enumerate(heads)]}
 
 
-class StateTheoryTool(DeskTool):
+class StateTheoryTool(ProfileTool):
     """Keeps a theory of the actor's."""
 
     form = StateTheory
@@ -53,7 +53,7 @@ class StateTheoryTool(DeskTool):
         return self.written({"stated": profile_shown(profile, registry)}, by, profile)
 
     def _filed(self, by: By, stated: Stated) -> Profile:
-        """Under the statement; apart, where a theory that was filed under that says something else by now."""
+        """Keep it under its statement, or a distinct name where the theory of that name has been refined since."""
         name, apart = theory_name(stated.statement), theory_name(stated.statement, by.operation_id)
         if self.profile_service.has_done(by, profile_id("theory", apart)):
             name = apart
@@ -67,7 +67,7 @@ class StateTheoryTool(DeskTool):
         return self.profile_service.create(by, "theory", apart, stated=stated)
 
 
-class RefineTheoryTool(DeskTool):
+class RefineTheoryTool(ProfileTool):
     """Replaces the statement of one of the actor's theories."""
 
     form = RefineTheory
@@ -86,9 +86,10 @@ class RefineTheoryTool(DeskTool):
 
 
 def theory_name(statement: str, apart: str = "") -> str:
-    """What a theory is filed under: its statement, and where that is cut, or if it is filed ``apart`` from others of
-    that statement, a digest of all of it, so that theories which begin alike are two. It stays when the statement is
-    refined."""
+    """A theory's name: its statement, with a digest where that is cut or must differ from another's by ``apart``.
+
+    The name stays when the statement is refined.
+    """
     name = " ".join(statement.split()).rstrip(".!?")
     if len(name) <= MAX_NAME_CHARS and not apart:
         return name
@@ -97,7 +98,7 @@ def theory_name(statement: str, apart: str = "") -> str:
 
 
 def _refuse_unquoted(given: StateTheory | RefineTheory, actor: Actor, *kept: str) -> None:
-    """A statement is made of words that the user's message states, or that are kept already."""
+    """Raise ToolInvalid unless the statement's words are in the user's message, or kept already."""
     if not any(quotes(said, given.quote) for said in actor.said):
         raise ToolInvalid("the user's message does not have the quote: copy its words exactly")
     unsaid = foreign_words(given.statement, given.quote, *kept)
@@ -122,7 +123,7 @@ def _listed(head: StoredHead, registry: SourceRegistry, *, cited: bool) -> dict[
 _NEEDED: dict[str, Side] = {"supported": "for", "contradicted": "against"}
 
 
-class GiveVerdictTool(DeskTool):
+class GiveVerdictTool(ProfileTool):
     """Gives the verdict on the theory of the question, and keeps nothing."""
 
     form = GiveVerdict
@@ -131,10 +132,11 @@ class GiveVerdictTool(DeskTool):
     def run(self, given: GiveVerdict, _actor: Actor, registry: SourceRegistry, _limits: SearchLimits) -> VerdictGiven:
         """See the port."""
         verdict = _among(given, evidence_of(registry.sources))
-        return VerdictGiven(_told(verdict), verdict)
+        told = {"verdict": verdict.verdict, "note": "the user is shown it, with its passages: do not repeat it"}
+        return VerdictGiven(told, verdict)
 
 
-class RecordVerdictTool(DeskTool):
+class RecordVerdictTool(ProfileTool):
     """Gives the verdict on one of the actor's theories, and keeps it with all evidence that was gathered for it."""
 
     form = RecordVerdict
@@ -171,7 +173,7 @@ class RecordVerdictTool(DeskTool):
 
 
 def not_given(sources: Sequence[Source]) -> TheoryVerdict | None:
-    """What is shown where an agent has given no verdict; None where nothing was found that would bear on one."""
+    """The open verdict of an agent that gave none; None without evidence."""
     evidence = evidence_of(sources)
     if not evidence:
         return None
@@ -187,7 +189,7 @@ def verdict_line(verdict: TheoryVerdict) -> str:
 
 
 def _among(given: GiveVerdict, evidence: Mapping[str, Mapping[int, WeighedPassage]]) -> TheoryVerdict:
-    """The verdict over evidence that was gathered for one statement, whichever."""
+    """The verdict on any one statement with gathered evidence."""
     refusals = []
     for gathered in reversed([*evidence.values()] or [{}]):
         try:
@@ -198,30 +200,27 @@ def _among(given: GiveVerdict, evidence: Mapping[str, Mapping[int, WeighedPassag
 
 
 def _checked(given: GiveVerdict, gathered: Mapping[int, WeighedPassage]) -> TheoryVerdict:
-    """A verdict needs evidence of its own side, and more than weak; what is named must stand on the side that is said.
+    """A verdict needs evidence of its own side, and more than weak; named passages must be of the side that is said.
 
-    Raises:
-        ToolInvalid: it is not so; the message tells the model what it can name.
+    Raises ToolInvalid with advice for the model.
     """
-    for side, numbers in (("for", given.passages_for), ("against", given.passages_against)):
-        judged = [n for n, one in gathered.items() if one.side == side]
-        wrong = [n for n in numbers if n not in judged]
-        if wrong:
-            raise ToolInvalid(
-                f"{_numbers(wrong)}: not gathered as evidence {side} the theory; that is {_numbers(judged)}"
-            )
-    needed = _NEEDED.get(given.verdict)
-    if needed is not None:
-        named = given.passages_for if needed == "for" else given.passages_against
-        if not named:
+    named: dict[Side, tuple[int, ...]] = {"for": given.passages_for, "against": given.passages_against}
+    for side, numbers in named.items():
+        _check_side(side, numbers, gathered)
+    if (needed := _NEEDED.get(given.verdict)) is not None:
+        if not named[needed]:
             raise ToolInvalid(f"{given.verdict} needs passages {needed} the theory")
-        if max(gathered[n].strength for n in named) < MODERATE:
+        if max(gathered[n].strength for n in named[needed]) < MODERATE:
             raise ToolInvalid(f"every passage named {needed} the theory is weak: the verdict can only be open")
-    return TheoryVerdict(
-        given.verdict,
-        _side({n: gathered[n] for n in given.passages_for}, "for"),
-        _side({n: gathered[n] for n in given.passages_against}, "against"),
-    )
+    shown = {side: _side({n: gathered[n] for n in numbers}, side) for side, numbers in named.items()}
+    return TheoryVerdict(given.verdict, shown["for"], shown["against"])
+
+
+def _check_side(side: Side, numbers: Sequence[int], gathered: Mapping[int, WeighedPassage]) -> None:
+    judged = [n for n, one in gathered.items() if one.side == side]
+    wrong = [n for n in numbers if n not in judged]
+    if wrong:
+        raise ToolInvalid(f"{_numbers(wrong)}: not gathered as evidence {side} the theory; that is {_numbers(judged)}")
 
 
 def _side(gathered: Mapping[int, WeighedPassage], side: Side) -> tuple[VerdictPassage, ...]:
@@ -232,7 +231,3 @@ def _side(gathered: Mapping[int, WeighedPassage], side: Side) -> tuple[VerdictPa
 
 def _numbers(numbers: Sequence[int]) -> str:
     return ", ".join(f"[{n}]" for n in numbers) or "none"
-
-
-def _told(verdict: TheoryVerdict) -> dict[str, Any]:
-    return {"verdict": verdict.verdict, "note": "the user is shown it, with its passages: do not repeat it"}
