@@ -1,1 +1,1 @@
-"""What is added to passages on their way into the index: summaries, whom and what they name, identifiers."""
+"""Enrichment: summaries, entities and identifiers added to passages before they are indexed."""

@@ -1,9 +1,8 @@
-"""Identifiers in a text, by the families of patterns that people make them by; rather none than a wrong one.
+"""Find identifiers in a text by patterns; precision counts more than recall.
 
-The families: parts and products (``PX-210``, ``6ES7-214-1AG40``, ``MPX4250A``), errors (``ORA-00942``, ``0x80070005``,
+The patterns: parts and products (``PX-210``, ``6ES7-214-1AG40``, ``MPX4250A``), errors (``ORA-00942``, ``0x80070005``,
 ``ERR_CONNECTION_RESET``), standards (``ISO/IEC 27001:2022``, ``RFC 6455``), classifications (``J45.901``), and UUIDs.
-What lies in an address, a path or an e-mail address is none, and neither is a date, a quarter, a quantity with its unit
-or the name of a format.
+Not identifiers: parts of addresses and paths, dates, quarters, quantities with units, and names of formats.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _ADDRESS = re.compile(
     r"(?<!\S)\S*(?:://|@|\\)\S*|(?<!\w)(?:[A-Z]{3,7} )?~?/\S+"
     r"|(?<![\w.-])([.-]*+)(?=[\w.-]++/)(?=[^a-z/]*+[a-z])[\w.-]++/[\w./-]*|\bwww\.\S+"
 )
-"""Addresses, e-mail addresses and paths, a request's method included; a path but for the signs before it. What stands
-without a space between is looked through once, not once from each of its letters."""
+"""URLs, e-mail addresses and paths, with a request's method; of a path without leading punctuation. Possessive
+quantifiers keep it linear."""
 _MONTH = r"(?:JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|SEPT|OCT|NOV|DEC)"
 _UNIT = r"(?:[KMGT]?B|[KM]?HZ|[KM]?W|[KM]?V|[KM]?A|MM|CM|KM|KG|MG|ML|L|M|G|S|H|MIN|FT|IN|LB|OZ|RPM|PSI|DPI|K|P|D|X)"
 _NONE = re.compile(
@@ -46,12 +45,10 @@ _NONE = re.compile(
     r"|(?:UTC|GMT|UTF|SHA|MD|AES|RSA|HTTP|TLS|SSL|ES|USB|COVID|MP|PM|CO|IPV|PKCS|BASE|WIN|INT|UINT|FLOAT|X|VITAMIN)-?\d+"
     r"|(?:[A-Z]{1,6}-)?\d{1,2}(?:ST|ND|RD|TH)"
 )
-_LEAST_DIGITS = 2
-_LONE_LETTER_DIGITS = 3
 
 
 def codes_of(text: str) -> tuple[str, ...]:
-    """The identifiers in a text as they are written, each once, in order; at most :data:`MAX_CODES`."""
+    """The identifiers in a text as written, unique, in order; at most :data:`MAX_CODES`."""
     if not any(character.isdigit() or character == "_" for character in text):
         return ()
     found = (match[0] for match in _FAMILIES.finditer(_without_addresses(text)))
@@ -59,7 +56,7 @@ def codes_of(text: str) -> tuple[str, ...]:
 
 
 def without_codes(text: str) -> str:
-    """A text with a sign in the place of each identifier, address and path, which are no words of it."""
+    """A text with a placeholder for each identifier, address and path."""
     return _FAMILIES.sub("¤", _without_addresses(text))
 
 
@@ -75,6 +72,4 @@ def _is_code(code: str) -> bool:
         return False
     if "_" in code:
         return True
-    if re.fullmatch(r"[A-Z]\d+", code):  # a paper size, a street, a vitamin, unless it is a long one
-        return digits >= _LONE_LETTER_DIGITS
-    return digits >= _LEAST_DIGITS
+    return digits >= (3 if re.fullmatch(r"[A-Z]\d+", code) else 2)  # A4 and B12 are a paper size and a vitamin

@@ -1,4 +1,4 @@
-"""Describe passages by a model, in batches: the forms it fills in, and how many texts go together."""
+"""Describe passages by a model, in batches: the forms it fills in, and the sizes of batches."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ PassagesForm = type[Summaries] | type[NamesInPassages] | type[SummariesAndNames]
 
 
 def passages_form(*, summaries: bool, names: bool) -> PassagesForm:
-    """The form for what is wanted of passages: at least one of the two."""
+    """The form for at least one of the two."""
     if summaries and names:
         return SummariesAndNames
     return Summaries if summaries else NamesInPassages
@@ -136,17 +136,12 @@ def batches(
     most_texts: int = MAX_BATCH_TEXTS,
     most_tokens: int = MAX_BATCH_TOKENS,
 ) -> list[range]:
-    """Consecutive texts, by their places, in as few batches as the bounds allow; a longer text is a batch by itself."""
+    """Places of consecutive texts, in as few batches as the bounds allow; a longer text is its own batch."""
     return [range(*place) for place in spans([estimated_tokens(text) for text in texts], most_texts, most_tokens)]
 
 
-def answer_tokens(*, summaries: bool, names: bool) -> int:
-    """About what a model writes of one passage."""
-    return OVERHEAD_TOKENS + SUMMARY_TOKENS * summaries + NAMES_TOKENS * names
-
-
 def pieces(text: str, *, most_tokens: int = MAX_BATCH_TOKENS) -> list[str]:
-    """A text in pieces of at most so many tokens, as estimated, cut at white space where there is any."""
+    """A text in pieces of at most so many tokens, estimated, cut at spaces if possible."""
     if estimated_tokens(text) <= most_tokens:
         return [text]
     middle = len(text) // 2
@@ -157,8 +152,7 @@ def pieces(text: str, *, most_tokens: int = MAX_BATCH_TOKENS) -> list[str]:
 
 logger = logging.getLogger(__name__)
 
-FAILURES_IN_A_ROW = 3
-"""So many batches that fail for the model's sake, with none between that succeeds, and it is not asked any more."""
+FAILURES_IN_A_ROW = 3  # consecutive failed batches after which the model is not called any more
 GIVEN_UP = "given_up"  # the passage was not sent to the model: see :data:`FAILURES_IN_A_ROW`
 LEFT_OUT = "left_out"  # the model skipped this passage of the batch
 _PROBE = "The bell rings at noon."  # a passage that no model has a reason to refuse
@@ -166,7 +160,7 @@ _PROBE = "The bell rings at noon."  # a passage that no model has a reason to re
 
 @dataclass(frozen=True)
 class Description:
-    """What a model wrote of a passage; nothing of it is checked yet."""
+    """What a model wrote of a passage, unchecked."""
 
     summary: str = ""
     entities: tuple[str, ...] = ()
@@ -175,22 +169,21 @@ class Description:
 
 @dataclass(frozen=True)
 class Descriptions:
-    """What a model made of passages, by their places."""
+    """A model's descriptions of passages, by their places."""
 
     made: Mapping[int, Description] = field(default_factory=dict)
-    failed: Mapping[int, str] = field(default_factory=dict)
-    """Why there is none: the code of an error, :data:`GIVEN_UP` or :data:`LEFT_OUT`."""
+    failed: Mapping[int, str] = field(default_factory=dict)  # an error's code, :data:`GIVEN_UP` or :data:`LEFT_OUT`
     refused: ModelRefused | None = None  # the first, if the model's service rejected a call
 
     @property
     def given_up(self) -> bool:
-        """Whether the model failed so often that it was not asked any more."""
+        """Whether the model failed so often that it was not called any more."""
         return GIVEN_UP in self.failed.values()
 
 
 @dataclass(frozen=True)
 class Work:
-    """About what a model would be asked for."""
+    """An estimate of a model's calls."""
 
     calls: int
     input_tokens: int
@@ -198,21 +191,20 @@ class Work:
 
 
 class Describer:
-    """Has a model describe the passages of documents. Safe for several threads."""
+    """Has a model describe the passages of documents. Thread-safe."""
 
     def __init__(
         self, forms: KeptOutputs, *, summaries: bool, names: bool, time_budget_s: Callable[[], float], at_once: int
     ) -> None:
-        """``time_budget_s``: seconds for one batch, retries included; ``at_once``: batches of a document at a time."""
+        """``time_budget_s``: seconds for one batch, retries included; ``at_once``: parallel batches of a document."""
         self._forms = forms
         self._form: PassagesForm = passages_form(summaries=summaries, names=names)
-        self._answer_tokens = answer_tokens(summaries=summaries, names=names)
+        self._answer_tokens = OVERHEAD_TOKENS + SUMMARY_TOKENS * summaries + NAMES_TOKENS * names  # per passage
         self._time_budget_s = time_budget_s
         self._at_once = at_once
 
     def describe(self, title: str, texts: Sequence[str], spent: EnrichmentSpend) -> Descriptions:
-        """Describe passages; one that fails is reported, and the others go on. Raises IndexUnavailable if the store
-        does not respond."""
+        """Describe passages; failures are reported by place. Raises IndexUnavailable."""
         made: dict[int, Description] = {}
         failed: dict[int, str] = {}
         refused: ModelRefused | None = None
@@ -232,19 +224,19 @@ class Describer:
         return Descriptions(made, failed, refused)
 
     def refuses_all(self, spent: EnrichmentSpend) -> bool:
-        """Whether the model refuses any passage, asked with one now: then no document's text is at fault. Raises
-        ModelBusy, ModelUnavailable, StreamBroken or BudgetSpent if it cannot be told."""
+        """Whether the model refuses even a harmless passage: then the document's text is not at fault. Raises
+        ModelBusy, ModelUnavailable, StreamBroken or BudgetSpent if the model does not answer."""
         prompt = passages_prompt("", [_PROBE], self._form)
         try:
             self._forms.fill_anew(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)
         except ModelRefused:
             return True
         except AnswerIncomplete:
-            logger.info("the model takes other passages, and does not answer well")
+            logger.info("the model accepts another passage, but its answer is incomplete")
         return False
 
     def work(self, texts: Sequence[str]) -> Work:
-        """About what :meth:`describe` would ask the model for, were nothing kept."""
+        """An estimate of :meth:`describe`, without stored outputs."""
         prompts = [
             passages_prompt("", [texts[place] for place in places], self._form) for places in self._batches(texts)
         ]
@@ -256,30 +248,26 @@ class Describer:
         return batches(texts, most_texts=min(MAX_BATCH_TEXTS, room))
 
     def _batch(self, title: str, texts: Sequence[str], places: range, spent: EnrichmentSpend) -> Descriptions:
-        """One call. Where its answer is not whole, one for each half: what one passage spoils is not lost for all."""
+        """One call; after an incomplete answer one for each half, so that one passage does not spoil the others."""
         prompt = passages_prompt(title, [texts[place] for place in places], self._form)
         try:
-            kept = self._forms.fill(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)
+            form, _ = self._forms.fill(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)
         except AnswerIncomplete as error:
-            if len(places) > 1:
-                return self._halves(title, texts, places, spent)
-            return Descriptions(failed=dict.fromkeys(places, error.code))
+            if len(places) == 1:
+                return Descriptions(failed=dict.fromkeys(places, error.code))
+            middle = len(places) // 2
+            first, second = (self._batch(title, texts, half, spent) for half in (places[:middle], places[middle:]))
+            refused = first.refused or second.refused
+            return Descriptions({**first.made, **second.made}, {**first.failed, **second.failed}, refused)
         except (ModelError, BudgetSpent) as error:
-            logger.warning("a batch of passages is not described", extra={"code": error.code, "passages": len(places)})
+            logger.warning("a batch of passages was not described", extra={"code": error.code, "passages": len(places)})
             refused = error if isinstance(error, ModelRefused) else None
             return Descriptions(failed=dict.fromkeys(places, error.code), refused=refused)
         made: dict[int, Description] = {}
-        for one in kept.value.model_dump()["passages"]:
+        for one in form.model_dump()["passages"]:
             place = places.start + one["n"] - 1
             if place in places and place not in made:
                 made[place] = Description(
                     one.get("summary", ""), tuple(one.get("entities", ())), tuple(one.get("codes", ()))
                 )
         return Descriptions(made, {place: LEFT_OUT for place in places if place not in made})
-
-    def _halves(self, title: str, texts: Sequence[str], places: range, spent: EnrichmentSpend) -> Descriptions:
-        middle = places.start + len(places) // 2
-        first = self._batch(title, texts, range(places.start, middle), spent)
-        second = self._batch(title, texts, range(middle, places.stop), spent)
-        refused = first.refused or second.refused
-        return Descriptions({**first.made, **second.made}, {**first.failed, **second.failed}, refused)

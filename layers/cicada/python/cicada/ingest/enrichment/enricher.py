@@ -1,4 +1,4 @@
-"""Enrichment: what is added to a document's passages before they are embedded and published."""
+"""Enrich a document's passages before they are embedded and published."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIME_BUDGET_S = 120.0  # for one batch, retries included
 
 @dataclass(frozen=True)
 class EnrichmentEstimate:
-    """About what enrichment would take, were nothing kept: rather too much."""
+    """An upper estimate of an enrichment, without stored outputs."""
 
     calls: int
     input_tokens: int
@@ -41,7 +41,7 @@ class EnrichmentEstimate:
 
 @dataclass(frozen=True)
 class Enriched:
-    """What enrichment came to."""
+    """The result of an enrichment."""
 
     items: tuple[Indexable, ...]  # the passages given, in order, enriched
     summary: str | None  # of the document, if one was wanted and made
@@ -52,12 +52,11 @@ class Enriched:
 
 
 class Enricher:
-    """Adds summaries, entities and codes to passages. Safe for several threads.
+    """Adds summaries, entities and codes to passages. Thread-safe.
 
-    What a model makes is kept in the bucket: the same passages are never asked for twice, and what breaks off is
-    resumed. A batch that fails leaves its passages without, and a note says so: no document is lost by it. A model that
-    refuses whatever it is asked, a text that is not the document's too, ends the enrichment: what is loaded must not
-    lose what a model has added before.
+    Model outputs are stored in the bucket: no passages are sent twice, and an interrupted load resumes. A failed batch
+    leaves its passages without, with a note. A model that refuses even a harmless text ends the enrichment: a reload
+    must not lose what the model has added before.
     """
 
     def __init__(
@@ -72,9 +71,9 @@ class Enricher:
         at_once: int = BATCHES_AT_ONCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``time_budget_s``: seconds for one batch, and for a document's summary, retries included; ``time_left_s``:
-        seconds left for a document, of which a batch may take half at most; ``clock``: monotonic seconds. Raises
-        SettingsInvalid if the options want a model, and there is none."""
+        """``time_budget_s``: seconds for a batch, and for a document's summary, retries included; ``time_left_s``:
+        seconds left for a document, of which a batch may take half; ``clock``: monotonic seconds. Raises
+        SettingsInvalid if the options need a model and there is none."""
         self._options = options
         self._describer: Describer | None = None
         self._summaries: DocumentSummaries | None = None
@@ -96,34 +95,25 @@ class Enricher:
             self._summaries = DocumentSummaries(store, model, call_scope=call_scope, clock=clock)
 
     def enrich(self, document: Document, items: Sequence[Indexable]) -> Enriched:
-        """Enrich a document's passages.
-
-        Args:
-            document: where they are from.
-            items: they, in order. Their ids and what they are embedded by stay as they are.
+        """Enrich a document's passages, in order; their ids and embedded texts do not change.
 
         Raises:
-            ModelRefused: the model's service rejects all calls, and there is nothing by this model for this document.
-            ModelError, BudgetSpent: it rejects those for this document, and failed when it was asked for another text.
+            ModelRefused: the model's service rejects all calls, and nothing by this model is stored for this document.
+            ModelError, BudgetSpent: it rejects this document's passages, and failed for another text.
             IndexUnavailable: the store does not respond.
         """
         texts = [item.passage.text for item in items]
         spent = EnrichmentSpend()
         described = self._describer.describe(document.title, texts, spent) if self._describer else Descriptions()
         notes = _failures(described.failed, len(texts))
-        summary: str | None = None
-        if self._summaries is not None and any(text.strip() for text in texts):
-            try:
-                summary = self._summarised(self._summaries, document, texts, described, spent)
-            except (ModelError, BudgetSpent) as error:
-                logger.warning("a document has no summary", extra={"code": error.code})
-                notes.append(f"The document has no summary: {error.code}.")
-        if (
-            self._describer is not None
-            and described.refused is not None
-            and not (described.made or summary)
-            and self._describer.refuses_all(spent)
-        ):
+        try:
+            summary = self._summarised(document, texts, described, spent)
+        except (ModelError, BudgetSpent) as error:
+            logger.warning("a document has no summary", extra={"code": error.code})
+            notes.append(f"The document has no summary: {error.code}.")
+            summary = None
+        nothing = not (described.made or summary)
+        if described.refused is not None and nothing and self._describer and self._describer.refuses_all(spent):
             raise described.refused
         names = self._names(document, items, described)
         enriched = tuple(
@@ -133,7 +123,7 @@ class Enricher:
         return Enriched(enriched, summary, spent.cost_usd, spent.calls, tuple(notes), complete=not notes)
 
     def estimate(self, texts: Sequence[str]) -> EnrichmentEstimate:
-        """About what the passages of one document would take; nothing where no model is wanted."""
+        """An estimate for the passages of one document; zero without a model."""
         if self._describer is None:
             return EnrichmentEstimate(0, 0, 0, 0.0)
         works = [self._describer.work(texts)]
@@ -147,21 +137,18 @@ class Enricher:
         )
 
     def _summarised(
-        self,
-        summaries: DocumentSummaries,
-        document: Document,
-        texts: Sequence[str],
-        described: Descriptions,
-        spent: EnrichmentSpend,
-    ) -> str:
+        self, document: Document, texts: Sequence[str], described: Descriptions, spent: EnrichmentSpend
+    ) -> str | None:
+        if self._summaries is None or not any(text.strip() for text in texts):
+            return None
         if described.given_up:
-            raise ModelUnavailable("the model failed for the passages before")
-        return summaries.get_or_make(
+            raise ModelUnavailable("the model failed for the passages")
+        return self._summaries.get_or_make(
             document.source, document.title, texts, time_budget_s=self._time_budget_s(), spent=spent
         ).text
 
     def _names(self, document: Document, items: Sequence[Indexable], described: Descriptions) -> Names:
-        """The names by rules: where they are wanted, and for passages that a model left without."""
+        """Names by rules: if the options want them, or for passages that the model failed for."""
         entities = self._options.entities
         if entities == "off" or (entities == "model" and not described.failed):
             return Names(())
@@ -180,9 +167,7 @@ class Enricher:
 
 
 def _failures(failed: Mapping[int, str], passages: int) -> list[str]:
-    """What to tell of the passages that go without, by reason."""
-    by_code = Counter(failed.values())
     return [
         f"{count:,} of {passages:,} passages are not enriched by the model: {code}."
-        for code, count in sorted(by_code.items())
+        for code, count in sorted(Counter(failed.values()).items())
     ]

@@ -1,7 +1,7 @@
-"""A model's forms, kept in the bucket by what they were asked for: whatever is asked again is found, and costs nothing.
+"""A model's outputs, stored in the bucket by their inputs: a repeated call is found, and costs nothing.
 
-``enriched/<digest>.json`` holds the form and what it took. The digest is of the model's id, the prompt and the form's
-schema: another text, another model, or another wording of the prompt is another object, and none is ever changed.
+``enriched/<digest>.json`` holds the form. The digest is of the model's id, the prompt and the form's schema: another
+text, model or wording of the prompt has another object, and objects never change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import logging
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Generic
 
 from pydantic import ValidationError
 
@@ -27,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class EnrichmentSpend:
-    """What models took, of calls made now; safe for several threads."""
+    """Calls made now, and their cost. Thread-safe."""
 
     calls: int = 0
     cost_usd: float | None = 0.0  # None once a price or a usage is unknown
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, model_id: str, usage: Usage | None, calls: int) -> None:
-        """Count some calls; ``usage`` is None where nothing was reported."""
+        """Count some calls; ``usage``: None if not reported."""
         price = cost(model_id, usage) if usage is not None and usage.reported else None
         with self._lock:
             self.calls += calls
@@ -42,16 +41,8 @@ class EnrichmentSpend:
                 self.cost_usd = None if price is None or self.cost_usd is None else self.cost_usd + price.usd
 
 
-@dataclass(frozen=True)
-class KeptOutput(Generic[Form]):
-    """A form, and whether it was made now."""
-
-    value: Form
-    made: bool
-
-
 class KeptOutputs:
-    """A model whose outputs are kept; ``call_scope`` is asked before every call. As thread-safe as store and model."""
+    """A model whose outputs are stored; ``call_scope`` permits every call. As thread-safe as store and model."""
 
     def __init__(self, store: ObjectStore, model: StructuredModel, *, call_scope: CallScope | None = None) -> None:
         self._store = store
@@ -68,30 +59,30 @@ class KeptOutputs:
         """The model's longest answer."""
         return self._model.max_tokens
 
-    def key(self, prompt: Prompt, form: type[Form]) -> str:
-        """Where the form for a prompt lies."""
+    def _key(self, prompt: Prompt, form: type[Form]) -> str:
         asked = json.dumps([self._model.model_id, prompt.system, prompt.user, form_schema(form)], sort_keys=True)
         return f"{ENRICHED}{hashlib.sha256(asked.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
 
     def fill(
         self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: EnrichmentSpend
-    ) -> KeptOutput[Form]:
-        """The form for a prompt, as it is kept, or filled in now and kept from then on.
+    ) -> tuple[Form, bool]:
+        """The form for a prompt, stored or filled in now, and whether it was filled in now.
 
-        Raises ModelError if the model did not fill it in (what that took is counted in ``spent``), and IndexUnavailable
-        if the store does not respond.
+        Raises ModelError if the model did not fill it in (its cost is counted in ``spent``), and IndexUnavailable.
         """
-        key = self.key(prompt, form)
+        key = self._key(prompt, form)
         found, replaces = self._read(key, form)
         if found is not None:
-            return KeptOutput(found, made=False)
+            return found, False
         filled = self.fill_anew(prompt, form, time_budget_s=time_budget_s, spent=spent)
-        self._keep(key, filled.model_dump_json().encode(), replaces)
-        return KeptOutput(filled, made=True)
+        try:
+            self._store.write(key, filled.model_dump_json().encode(), replaces=replaces)
+        except PreconditionFailed:  # another process has stored an equivalent output meanwhile
+            logger.info("another process stored the model's output first", extra={"key": key})
+        return filled, True
 
     def fill_anew(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: EnrichmentSpend) -> Form:
-        """The form for a prompt, filled in now whatever is kept, and not kept. Raises ModelError if the model did not
-        fill it in; what that took is counted in ``spent``."""
+        """The form for a prompt, filled in now, and not stored. Raises ModelError; its cost is counted in ``spent``."""
         try:
             filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, call_scope=self._call_scope)
         except ModelError as error:
@@ -102,7 +93,7 @@ class KeptOutputs:
         return filled.value
 
     def _read(self, key: str, form: type[Form]) -> tuple[Form | None, str | None]:
-        """What is kept, if it is sound, and the entity tag of what is there."""
+        """The stored form, if it is valid, and the entity tag of the object there."""
         try:
             stored = self._store.read(key)
         except ObjectMissing:
@@ -110,11 +101,5 @@ class KeptOutputs:
         try:
             return form.model_validate_json(stored.data), stored.etag
         except ValidationError:
-            logger.warning("what a model made is damaged, and is made again", extra={"key": key})
+            logger.warning("a stored model output is damaged; calling the model again", extra={"key": key})
             return None, stored.etag
-
-    def _keep(self, key: str, data: bytes, replaces: str | None) -> None:
-        try:
-            self._store.write(key, data, replaces=replaces)
-        except PreconditionFailed:  # another one has made the same meanwhile; either will do
-            logger.info("what a model made was kept by another one first", extra={"key": key})

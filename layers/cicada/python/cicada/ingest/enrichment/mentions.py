@@ -1,4 +1,4 @@
-"""Capitalised runs of words in a sentence, each with whether its capital is grammar's."""
+"""Capitalised runs of words in a sentence, and whether grammar alone explains the capital."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ _COMMON = _LISTS["dates"] | _LISTS["tongues"] | _LISTS["formats"] | _LISTS["open
 
 @cache
 def common_words(language: str) -> frozenset[str]:
-    """Words that are no names by themselves, in lower case: dates, tongues, formats, what sentences often begin with,
-    and the most frequent words of English and of a language (ISO 639-3)."""
+    """Lower-case words that are not names by themselves: dates, tongues, formats, frequent openers, and the most
+    frequent words of English and of a language (ISO 639-3)."""
     return _COMMON | FREQUENT.get(language, frozenset()) | FREQUENT["eng"]
 
 
 MAX_NAME_WORDS = 6
 _OPENING = "\"'“‘„«‹「『([{:—–|•*>"
-_MOSTLY = 0.5
-"""The share of a sentence's words that are capitalised, above which capitals say nothing: a title, a shout."""
-_NEARLY_ALL = 0.9
+_MOSTLY = 0.5  # share of capitalised words above which a sentence is taken for a title or a shout
+_NEARLY_ALL = 0.9  # likewise, where lower-case function words or German nouns speak against a title
 _LEAST_TITLE_WORDS = 3
 _CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$")
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A run of capitalised words, particles between them included."""
+    """A run of capitalised words, with the particles between them."""
 
     words: tuple[str, ...]
     opens: bool  # whether it begins its sentence, which explains its first capital
@@ -53,7 +52,7 @@ class Mention:
 
     @property
     def text(self) -> str:
-        """As it is written, on one line."""
+        """As written, on one line."""
         return " ".join(self.words)
 
     def rest(self) -> Mention | None:
@@ -73,7 +72,7 @@ class MentionReader:
         self._particles = PARTICLES - {"der", "den", "des"} if self._many_capitals else PARTICLES
 
     def read(self, sentence: str) -> list[Mention]:
-        """The capitalised runs of a sentence; none of a title or a shout, in which most words are capitalised."""
+        """The capitalised runs of a sentence; none of a title or a shout."""
         words = list(name_words(sentence))
         if self._is_title(words):
             return []
@@ -91,7 +90,7 @@ class MentionReader:
         return found
 
     def _is_title(self, words: list[NameWord]) -> bool:
-        """Whether capitals say nothing here. A sentence about many people has many, but small words of grammar too."""
+        """Whether capitals tell nothing. A sentence about many people has many, but also function words."""
         telling = [word for word in words if word.text.lower() not in PARTICLES and not word.text[0].isdigit()]
         if len(telling) < _LEAST_TITLE_WORDS:
             return False
@@ -134,7 +133,7 @@ def _run_end(sentence: str, words: list[NameWord], at: int, particles: frozenset
         if POSSESSIVE.search(words[end - 1].text):
             break
         gap = sentence[words[end - 1].end : words[end].start]
-        if gap.strip() and not (gap == ". " and _abbreviated(words[end - 1].text)):
+        if gap.strip() and not (gap == ". " and _is_abbreviation(words[end - 1].text)):
             break
         if words[end].capital:
             end += 1
@@ -158,5 +157,5 @@ def _over_particles(sentence: str, words: list[NameWord], at: int, particles: fr
     return None
 
 
-def _abbreviated(word: str) -> bool:
+def _is_abbreviation(word: str) -> bool:
     return len(word) == 1 or word.lower() in HONORIFICS or word == "St"

@@ -1,12 +1,11 @@
-"""Whom and what a document names, by rules, by its collection's declaration, and by a model.
+"""The entities that a document names, by rules, by its collection's declaration, and by a model.
 
-In scripts with capitals a name is a capitalised run of words whose capital says something: it stands inside a
-sentence, and the document does not write the words small as well. A single word that only begins sentences is none. In
-German, where all nouns have capitals, only runs of several words count. Who speaks in a script is known. In Japanese a
-name is what an honorific follows, and a foreign one joined by ``・``; other scripts without capitals have only
-speakers. Rather none than a wrong one.
+In scripts with capitals a name is a capitalised run of words inside a sentence that the document does not write in
+lower case as well; a single word that only begins sentences is not a name. In German, which capitalises all nouns, only
+runs of several words count. In Japanese a name precedes an honorific, or is a foreign one joined by ``・``; other
+scripts without capitals have only the speakers of scripts. Precision counts more than recall.
 
-What is found once is then looked for in every passage, also where its capital would say nothing.
+A name found once is then looked for in every passage, whatever its position there.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _HONOURED = re.compile(rf"(?<![{_HAN}\u30a1-\u30fc])([{_HAN}]{{1,4}}|[\u30a1-\u3
 _JOINED = re.compile("[\u30a1-\u30fa\u30fc]{2,12}(?:・[\u30a1-\u30fa\u30fc]{2,12})+")
 _UNSPACED = "\u3005-\u9fff"
 _BEGINS = re.compile(rf"(?<![^\W{_UNSPACED}])(?:[^\W{_UNSPACED}_]+|[{_UNSPACED}])")
-"""A name is looked for from every word on, and from every sign of a script that has no spaces."""
+"""A name may begin at every word, and at every character of a script without spaces."""
 _GOES_ON = re.compile(r"[A-Za-z0-9\u00c0-\u04ff]")
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
 
@@ -62,11 +61,11 @@ class Names:
         for name in self._names:
             if (begins := _BEGINS.match(name)) is not None:
                 lengths[begins[0]].add(len(name))
+        # By a name's first word: each length is looked up once, however many names begin with it.
         self._lengths = {beginning: sorted(found, reverse=True) for beginning, found in lengths.items()}
-        """By the word that names begin with: however many do, each length is looked for once."""
 
     def of(self, text: str) -> tuple[str, ...]:
-        """The names in a text, each once, in order; a longer one hides those inside of it."""
+        """The names in a text, unique, in order; a longer one hides those inside it."""
         if not self._lengths:
             return ()
         flat = " ".join(text.split())
@@ -85,21 +84,15 @@ class Names:
 
 
 def names_of(document: Document, texts: Sequence[str], speakers: Collection[str] = ()) -> Names:
-    """The names in a document.
-
-    Args:
-        document: its blocks say what is a heading, which proves nothing, and what a cell; a script has none.
-        texts: of its passages: looked at where there are no blocks.
-        speakers: who speaks in it.
-    """
-    prose, given = _told_by_blocks(document.blocks) if document.blocks else (list(texts), [])
+    """The names in a document, from its blocks, or from its passages' ``texts`` if it is a script, which has none."""
+    prose, given = _prose_and_names(document.blocks) if document.blocks else (list(texts), [])
     known = [*given, *(voice for voice in sorted(speakers) if voice.strip().casefold() not in NARRATORS)]
     found = _Evidence(prose, known).names()
     return Names(name for name in [*found, *known] if name.strip() and len(name) <= MAX_ENTITY_CHARS)
 
 
-def _told_by_blocks(blocks: Sequence[DocumentBlock]) -> tuple[list[str], list[str]]:
-    """The texts that prove names, and the values of cells that are names."""
+def _prose_and_names(blocks: Sequence[DocumentBlock]) -> tuple[list[str], list[str]]:
+    """The texts to find names in (not headings, whose capitals tell nothing), and the cells that are names."""
     prose: list[str] = []
     given: list[str] = []
     for block in blocks:
@@ -113,13 +106,13 @@ def _told_by_blocks(blocks: Sequence[DocumentBlock]) -> tuple[list[str], list[st
 
 
 def _looks_like_name(value: str) -> bool:
-    """Whether a cell is one to four capitalised words, and nothing else."""
+    """Whether a cell consists of one to four capitalised words."""
     words = value.split()
     return 0 < len(words) <= 4 and all(word[0].isupper() and not any(map(str.isdigit, word)) for word in words)
 
 
 class _Evidence:
-    """What a document's texts say for and against each capitalised run."""
+    """Counts for and against each capitalised run of a document's texts."""
 
     def __init__(self, texts: Sequence[str], known: Sequence[str]) -> None:
         sample = normalised(" ".join(texts)[:_SAMPLE_CHARS])
@@ -129,19 +122,19 @@ class _Evidence:
         self._written: defaultdict[_Key, Counter[str]] = defaultdict(Counter)
         self._small: Counter[str] = Counter()
         self._parts: Counter[str] = Counter(word for name in known for word in _key(name.split()))
-        self._things: set[str] = set()
-        """Words that stand alone after a German article."""
+        self._things: set[str] = set()  # words alone after a German article
         self._without_capitals: Counter[str] = Counter()
         reader = MentionReader(self._language)
         for text in map(without_codes, texts):
             self._small.update(word.text.casefold() for word in name_words(text) if word.text[0].islower())
-            self._without_capitals.update(_names_without_capitals(text))
+            self._without_capitals.update(name for name in _HONOURED.findall(text) if name not in NOBODY)
+            self._without_capitals.update(_JOINED.findall(text))
             for sentence in sentences(text):
                 for mention in reader.read(sentence):
                     self._count(mention)
 
     def names(self) -> list[str]:
-        """The names, as they are written most often."""
+        """The names, in their most frequent spelling."""
         keys = list(dict.fromkeys([*self._inside, *self._opening]))
         names = {key for key in keys if self._is_name(key)}
         parts = {word for key in names if len(key) > 1 for word in key}
@@ -164,42 +157,29 @@ class _Evidence:
             self._parts.update(_key(rest.words))
 
     def _is_name(self, key: _Key) -> bool:
-        if any(any(map(str.isdigit, word)) for word in key) or all(len(word) < 2 for word in key):
+        if any(map(str.isdigit, "".join(key))) or all(len(word) < 2 for word in key):
             return False
+        return self._is_single_name(key) if len(key) == 1 else self._is_long_name(key)
+
+    def _is_single_name(self, key: _Key) -> bool:
+        inside, small = self._inside[key], self._small[key[0]]
+        if key[0] in DESCRIBING or self._language in CAPITALISES_NOUNS or inside <= small:
+            return False
+        return not small or inside > 1 or bool(_ACRONYM.fullmatch(self._written[key].most_common(1)[0][0]))
+
+    def _is_long_name(self, key: _Key) -> bool:
+        if self._language in CAPITALISES_NOUNS and any(
+            word.endswith(GERMAN_NOUN_ENDINGS) or word in self._things for word in key
+        ):
+            return False  # it contains a common noun
         small = [self._small[word] for word in key]
-        if len(key) == 1 and key[0] in DESCRIBING:
-            return False
-        if len(key) == 1:
-            return self._is_single_name(key, small[0])
-        if self._language in CAPITALISES_NOUNS and not self._is_german_name(key):
-            return False
         if all(small) and sum(small) >= len(key) * (self._inside[key] + self._opening[key]):
-            return False  # words of every day in capitals: a title, a term that the document defines
-        return bool(self._inside[key]) or self._proves_itself(key)
-
-    def _is_single_name(self, key: _Key, small: int) -> bool:
-        inside = self._inside[key]
-        if self._language in CAPITALISES_NOUNS:
-            return False
-        if _ACRONYM.fullmatch(self._written[key].most_common(1)[0][0]):
-            return inside > small
-        return inside > small and not (small and inside < 2)
-
-    def _proves_itself(self, key: _Key) -> bool:
-        """Whether a run that only begins sentences is a name all the same: none of its words is ever written small, and
-        its first is part of another name, or it stands there more than once."""
-        if any(self._small[word] for word in key):
-            return False
-        return self._opening[key] > 1 or self._parts[key[0]] > 0 or not key[0].endswith(("ly", "ing", "ed"))
-
-    def _is_german_name(self, key: _Key) -> bool:
-        """Whether none of its words is formed like a noun, or stands alone after an article elsewhere."""
-        return not any(word.endswith(GERMAN_NOUN_ENDINGS) or word in self._things for word in key)
-
-
-def _names_without_capitals(text: str) -> list[str]:
-    honoured = [name for name in _HONOURED.findall(text) if name not in NOBODY]
-    return [*honoured, *_JOINED.findall(text)]
+            return False  # common words with capitals: a title, or a defined term
+        if self._inside[key]:
+            return True
+        # It only begins sentences: a name if no word is ever in lower case, and it recurs or looks like a name.
+        seen = self._opening[key] > 1 or self._parts[key[0]] > 0
+        return not any(small) and (seen or not key[0].endswith(("ly", "ing", "ed")))
 
 
 def _key(words: Iterable[str]) -> _Key:
@@ -207,7 +187,7 @@ def _key(words: Iterable[str]) -> _Key:
 
 
 def with_names(item: Indexable, declared: Sequence[str], aliases: DeclaredNames) -> Indexable:
-    """A passage that names the declared first; what was found beside is filed under the name that it is an alias of."""
+    """A passage with declared names first, and aliases replaced by the names that they stand for."""
     found = (name for entity in item.passage.entities for name in aliases.filed_under(entity))
     names: dict[str, str] = {}
     for name in (*declared, *found):
@@ -220,12 +200,12 @@ MAX_SUMMARY_CHARS = 600
 
 
 def summary_of(written: str) -> str | None:
-    """A summary on one line; None if there is nothing in it."""
+    """A summary on one line; None if it is blank."""
     return " ".join(visible(written).split())[:MAX_SUMMARY_CHARS] or None
 
 
 def entities_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
-    """The entities that stand in a text as whole words, as the text writes them, each once in the order given."""
+    """The entities that a text contains as whole words, in its spelling, unique, in the order given."""
     plain = _plain(text)
     found: dict[str, str] = {}
     for entity in written:
@@ -239,7 +219,7 @@ def entities_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
 
 
 def codes_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
-    """The codes that stand in a text exactly so, each once; a code has a digit or an underscore."""
+    """The codes that a text contains exactly, unique; a code has a digit or an underscore."""
     plain = _plain(text)
     found = dict.fromkeys(
         code

@@ -1,7 +1,7 @@
-"""Summaries of documents: found if they were made before, else made by a model, of long documents part by part.
+"""Summaries of documents: stored ones, or new ones by a model, of long documents part by part.
 
-A document that fits into one call is summarised by one. Of a longer one the parts are summarised first, and then their
-summaries, as often as it takes (map and reduce). Every step is kept, so that whatever breaks off is resumed.
+A document that fits into one call is summarised by one. Of a longer one the parts are summarised first, then their
+summaries, and so on (map and reduce). Every step is stored, so that an interrupted summary resumes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_PART_TEXTS = 1_000
 
 @dataclass(frozen=True)
 class DocumentSummary:
-    """What a document says, in a few sentences."""
+    """A document's summary in a few sentences."""
 
     text: str
     made: bool  # whether it, or a part of it, was made now
@@ -45,7 +45,7 @@ class DocumentSummary:
 
 
 class DocumentSummaries:
-    """Gets or makes summaries of documents; one document at a time a thread, any number of threads."""
+    """Gets or makes summaries of documents. Thread-safe."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class DocumentSummaries:
         part_tokens: int = MAX_BATCH_TOKENS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``part_tokens``: of the texts that one call summarises, as estimated; ``clock``: monotonic seconds."""
+        """``part_tokens``: estimated tokens that one call summarises; ``clock``: monotonic seconds."""
         self._forms = KeptOutputs(store, model, call_scope=call_scope)
         self._part_tokens = part_tokens
         self._clock = clock
@@ -70,18 +70,18 @@ class DocumentSummaries:
         time_budget_s: float,
         spent: EnrichmentSpend | None = None,
     ) -> DocumentSummary:
-        """The summary of a document: the one made before of just these texts by this model, or a new one.
+        """The stored summary of exactly these texts by this model, or a new one.
 
         Args:
-            source: what the document is known by; stands for a title where there is none.
+            source: of the document; stands in for a missing title.
             texts: its passages, in order; at least one that is not blank.
-            time_budget_s: seconds for all calls. What was made until then is kept, and asking again goes on from it.
-            spent: where the calls made now are counted, also if they come to nothing.
+            time_budget_s: seconds for all calls. Finished parts are stored, so that another call resumes.
+            spent: counts the calls made now, failed ones included.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: there is no summary.
             IndexUnavailable: the store does not respond.
-            ValueError: no text says anything.
+            ValueError: all texts are blank.
         """
         left = [piece for text in texts if text.strip() for piece in pieces(text, most_tokens=self._part_tokens)]
         if not left:
@@ -89,28 +89,26 @@ class DocumentSummaries:
         deadline_s = self._clock() + time_budget_s
         spent = spent or EnrichmentSpend()
         made = False
-        name = title or source
         while True:
-            parts = self._parts(left)
-            abstracts: list[str] = []
-            for part in parts:
-                left_s = deadline_s - self._clock()
-                if left_s <= 0:
-                    raise ModelUnavailable("the time budget ran out while the document was summarised")
-                kept = self._forms.fill(
-                    document_prompt(name, [left[place] for place in part]),
-                    DocumentAbstract,
-                    time_budget_s=left_s,
-                    spent=spent,
-                )
-                abstracts.append(_clean(kept.value.summary))
-                made = made or kept.made
-            if len(abstracts) == 1:
-                return DocumentSummary(abstracts[0], made, self._forms.model_id, spent.cost_usd, spent.calls)
-            left = abstracts
+            abstracts = [self._abstract(title or source, left[part], deadline_s, spent) for part in self._parts(left)]
+            made = made or any(new for _, new in abstracts)
+            left = [text for text, _ in abstracts]
+            if len(left) == 1:
+                return DocumentSummary(left[0], made, self._forms.model_id, spent.cost_usd, spent.calls)
+
+    def _abstract(self, name: str, texts: Sequence[str], deadline_s: float, spent: EnrichmentSpend) -> tuple[str, bool]:
+        """The summary of one part, and whether it was made now."""
+        left_s = deadline_s - self._clock()
+        if left_s <= 0:
+            raise ModelUnavailable("the time budget ran out while the document was summarised")
+        form, made = self._forms.fill(document_prompt(name, texts), DocumentAbstract, time_budget_s=left_s, spent=spent)
+        text = " ".join(visible(form.summary).split())[:MAX_ABSTRACT_CHARS]
+        if not text:
+            raise AnswerMalformed("the model wrote an empty summary")
+        return text, made
 
     def work(self, texts: Sequence[str]) -> Work:
-        """About what :meth:`get_or_make` would ask the model for, were nothing kept."""
+        """An estimate of :meth:`get_or_make`, without stored outputs."""
         sizes = [estimated_tokens(piece) for text in texts for piece in pieces(text, most_tokens=self._part_tokens)]
         calls = read = 0
         while sizes:
@@ -122,17 +120,9 @@ class DocumentSummaries:
             sizes = [ABSTRACT_TOKENS] * groups
         return Work(calls, read, calls * ABSTRACT_TOKENS)
 
-    def _parts(self, texts: Sequence[str]) -> list[range]:
-        """What one call each summarises: never as many parts as texts, so that there is an end."""
+    def _parts(self, texts: Sequence[str]) -> list[slice]:
+        """The texts of each call: always fewer parts than texts, so that the reduction ends."""
         parts = batches(texts, most_texts=MAX_PART_TEXTS, most_tokens=self._part_tokens)
         if len(parts) < len(texts) or len(texts) == 1:
-            return parts
-        return [range(first, min(first + 2, len(texts))) for first in range(0, len(texts), 2)]
-
-
-def _clean(summary: str) -> str:
-    """A summary on one line. Raises AnswerMalformed if there is nothing in it."""
-    text = " ".join(visible(summary).split())[:MAX_ABSTRACT_CHARS]
-    if not text:
-        raise AnswerMalformed("the model wrote an empty summary")
-    return text
+            return [slice(part.start, part.stop) for part in parts]
+        return [slice(first, first + 2) for first in range(0, len(texts), 2)]
