@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import statistics
 import sys
 import tempfile
@@ -22,17 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dynamodb_units import CALLER, VARIABLE, UnitMeter
+from benchmarks.local_cloud import plain_cloud, reworded
 from cicada.protocol.events import Chunk, Complete, StrategyName
 from cicada_client.client import CicadaClient
 from cicada_local.places import REGION
 from cicada_local.testing import LocalCloud
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 USD_PER_MILLION = {"write": 0.625, "read": 0.125}
 """Of on-demand units in us-east-1, 2026-11-20."""
 SETTLED_S = 60.0
 """How long a workflow may take to end after its answer."""
 TRIES = 5
+_NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Case:
     prepare: Callable[[LocalCloud], None] = lambda cloud: None  # noqa: ARG005 - most need nothing
     warm: bool = True
     """Whether the questions have been asked before, in the same words or others: the answers are kept."""
-    reworded: bool = False
-    """Whether each run asks in other words, so that the question must be embedded anew."""
+    new: bool = False
+    """Whether each answer is to words of its own: the question is embedded, and no earlier answer is given again."""
 
 
 SIMPLE = ("What time does the causeway go under water?", "Who owns the red oilskin?", "Which room is Tamsin given?")
@@ -59,22 +61,14 @@ COMPLEX = (
 POLICY = ("What are your terms for ringing the fog bell at night?", "What is your policy on the red oilskin?")
 
 
-OPENINGS = ("", "Please tell me: ", "I would like to know: ", "One more thing: ", "Remind me: ")
-
-
-def worded(question: str, opening: str) -> str:
-    """The same question behind some opening words."""
-    return opening + question[0].lower() + question[1:] if opening else question
-
-
 def _cut(cloud: LocalCloud) -> None:
     cloud.arm("bedrock.cut", times=1, after=3, mode="exception")
 
 
 CASES = (
     Case("direct", ("direct",), ("Hello there!", "Thank you!", "Good evening!")),
-    Case("rag", ("rag",), SIMPLE, "ep2", reworded=True),
-    Case("hybrid", ("hybrid",), COMPLEX, reworded=True),
+    Case("rag", ("rag",), SIMPLE, "ep2", new=True),
+    Case("hybrid", ("hybrid",), COMPLEX, new=True),
     Case("cag, an earlier answer given again", ("cag",), POLICY),
     Case(
         "rag cut in mid-stream, no earlier answer, then direct",
@@ -116,7 +110,8 @@ def measured(cloud: LocalCloud, meter: UnitMeter, case: Case, question: str) -> 
         case.prepare(cloud)
         meter.take()
         cloud.clear_calls()
-        first, complete = asyncio.run(answer(cloud, question, case.episode))
+        words = reworded(question, next(_NUMBERS)) if case.new else question
+        first, complete = asyncio.run(answer(cloud, words, case.episode))
         _settle(cloud)
         if complete.attempted == case.attempted:
             log = [call for call in cloud.call_log() if call["caller"] != CALLER]
@@ -169,6 +164,18 @@ def report(case: Case, costs: list[Cost]) -> None:
         )
 
 
+def over_the_cloud(cloud: LocalCloud, meter: UnitMeter, runs: int) -> None:
+    """Print each case, with so many answers a question."""
+    meter.forward_to(cloud.endpoint_url, REGION)
+    for case in CASES:
+        if case.warm:
+            for question in case.questions:
+                asyncio.run(answer(cloud, question, case.episode))
+                _settle(cloud)
+        asked = case.questions * (runs if case.warm else 1)  # afterwards there is an earlier answer
+        report(case, [measured(cloud, meter, case, question) for question in asked])
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -177,18 +184,9 @@ def main(argv: list[str] | None = None) -> int:
     meter = UnitMeter()
     with (
         tempfile.TemporaryDirectory() as home,
-        LocalCloud(Path(home), load=[SAMPLE], environment={VARIABLE: meter.url}) as cloud,
+        plain_cloud(Path(home), {VARIABLE: meter.url}) as cloud,
     ):
-        meter.forward_to(cloud.endpoint_url, REGION)
-        for case in CASES:
-            runs = args.runs if case.warm else 1  # afterwards there is an earlier answer
-            openings = (OPENINGS[1:] if case.reworded else OPENINGS[:1]) * runs
-            if case.warm:
-                for question in case.questions:
-                    asyncio.run(answer(cloud, question, case.episode))
-                    _settle(cloud)
-            asked = [worded(question, opening) for opening in openings[:runs] for question in case.questions]
-            report(case, [measured(cloud, meter, case, question) for question in asked])
+        over_the_cloud(cloud, meter, args.runs)
     meter.close()
     return 0
 

@@ -24,17 +24,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.first_chunk_parts import Latencies, Worker
+from benchmarks.local_cloud import plain_cloud, reworded
 from cicada.protocol.events import Chunk, Complete, StrategyName
 from cicada_client.client import CicadaClient
 from cicada_local.testing import LocalCloud
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 QUESTIONS: dict[StrategyName, str] = {
     "direct": "Hello there!",
     "rag": "What time does the causeway go under water?",
     "hybrid": "Explain what Tamsin found at the gauge tower and who read the gauge.",
     "cag": "What are your terms for ringing the fog bell at night?",
 }
+SAME_WORDS = ("direct", "cag")
+"""Strategies that are asked the same question again: no earlier answer is kept, or that is what is measured."""
 BETWEEN_PIECES_MS = 2.0
 WARMING = 3
 """Answers before the first that counts."""
@@ -58,22 +60,36 @@ def header(title: str, waited: str) -> str:
 
 
 async def asked(url: str, strategy: StrategyName, runs: int) -> list[float]:
-    """The milliseconds until the first chunk of each answer by this strategy, over one connection."""
+    """The milliseconds until the first chunk of each answer by this strategy, over one connection.
+
+    Raises:
+        RuntimeError: after the first ones, an answer came by another strategy.
+    """
     times_ms: list[float] = []
     async with CicadaClient(url) as client:
         await client.answer("Hello!")  # opens the connection
-        counted = -WARMING
-        while counted < runs:
+        for number in range(WARMING + runs):
+            question = QUESTIONS[strategy] if strategy in SAME_WORDS else reworded(QUESTIONS[strategy], number)
             started = time.perf_counter()
             first = 0.0
-            async for event in client.ask(QUESTIONS[strategy]):
+            async for event in client.ask(question):
                 if isinstance(event, Chunk) and not first:
                     first = time.perf_counter()
-                if isinstance(event, Complete) and event.answered_by == strategy:
-                    counted += 1
-                    if counted > 0:
-                        times_ms.append((first - started) * 1000)
+                if isinstance(event, Complete) and number >= WARMING:
+                    if event.answered_by != strategy:
+                        raise RuntimeError(f"{question!r} was answered by {event.answered_by}")
+                    times_ms.append((first - started) * 1000)
     return times_ms
+
+
+def over_the_cloud(cloud: LocalCloud, runs: int, first_piece_ms: float) -> None:
+    """Print what an asker sees."""
+    cloud.arm("bedrock.pace", first_piece_ms=first_piece_ms, delay_ms=BETWEEN_PIECES_MS)
+    print(header(f"over the local cloud, {runs} answers each", "model"))
+    for strategy in QUESTIONS:
+        times_ms = asyncio.run(asked(cloud.websocket_url, strategy, runs))
+        print(line(strategy, times_ms, 0 if strategy == "cag" else first_piece_ms))
+    print("\n`cag` gives an earlier answer again: no model is called.")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,6 +97,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=100, help="answers a strategy (default: %(default)s)")
     parser.add_argument("--first-piece-ms", type=float, default=300, help="the model's latency (default: %(default)s)")
+    parser.add_argument("--in-process", action="store_true", help="without the local cloud")
     args = parser.parse_args(argv)
     latencies = Latencies(first_piece=args.first_piece_ms)
     worker = Worker(latencies)
@@ -89,13 +106,9 @@ def main(argv: list[str] | None = None) -> int:
         worker.first_chunk_ms(strategy)
         times_ms = [worker.first_chunk_ms(strategy) for _ in range(args.runs)]
         print(line(strategy, times_ms, latencies.before_first_chunk_ms(strategy)))
-    with tempfile.TemporaryDirectory() as home, LocalCloud(Path(home), load=[SAMPLE]) as cloud:
-        cloud.arm("bedrock.pace", first_piece_ms=args.first_piece_ms, delay_ms=BETWEEN_PIECES_MS)
-        print(header(f"over the local cloud, {args.runs} answers each", "model"))
-        for strategy in QUESTIONS:
-            times_ms = asyncio.run(asked(cloud.websocket_url, strategy, args.runs))
-            print(line(strategy, times_ms, 0 if strategy == "cag" else args.first_piece_ms))
-    print("\n`cag` gives an earlier answer again: no model is called.")
+    if not args.in_process:
+        with tempfile.TemporaryDirectory() as home, plain_cloud(Path(home)) as cloud:
+            over_the_cloud(cloud, args.runs, args.first_piece_ms)
     return 0
 
 

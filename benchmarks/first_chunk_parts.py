@@ -108,8 +108,7 @@ class Worker:
 
     def __init__(self, latencies: Latencies) -> None:
         retriever, model = _Retriever(latencies), _Model(latencies)
-        kept = looked("answer", *_sources())
-        cache = _Cache(latencies, kept)
+        given, lent = (_Cache(latencies, looked(use, *_sources())) for use in ("answer", "contexts"))
         self._log = InMemoryLog()
         self._log.before = lambda _operation: _wait(latencies.write)
         self._latencies = latencies
@@ -117,10 +116,10 @@ class Worker:
         strategies: dict[StrategyName, Strategy] = {
             "direct": DirectStrategy(model),
             "rag": RagStrategy(retriever, NoEarlierAnswers(), model, top_k=10, min_score=0.5, prompt_passages=10),
-            "hybrid": HybridStrategy(retriever, cache, model, top_k=10, min_score=0.5, prompt_passages=10),
-            "cag": CagStrategy(retriever, cache, model, prompt_passages=10),
+            "hybrid": HybridStrategy(retriever, lent, model, top_k=10, min_score=0.5, prompt_passages=10),
+            "cag": CagStrategy(retriever, given, model, prompt_passages=10),
         }
-        self._runner = AttemptRunner(self._log, _Reader(self), strategies, sinks=[cache])
+        self._runner = AttemptRunner(self._log, _Reader(self), strategies, sinks=[given])
 
     def first_chunk_ms(self, strategy: StrategyName) -> float:
         """From an invocation's begin to the first chunk's arrival at a reader."""

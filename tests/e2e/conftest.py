@@ -24,7 +24,7 @@ from tests.e2e.searched_cloud import SearchedCloud
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
-OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_campaign"}
+OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_benchmarks_cloud", "test_campaign"}
 """Modules that deploy other settings. They, and those of the page, run beside the modules that share one deployment."""
 
 

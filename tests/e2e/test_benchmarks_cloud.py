@@ -1,0 +1,40 @@
+"""The benchmarks over the local cloud, at a tiny size: each answer comes by the strategy that is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks import aws_calls, first_chunk
+from benchmarks.dynamodb_units import VARIABLE, UnitMeter
+from benchmarks.local_cloud import plain_cloud
+from cicada_local.testing import LocalCloud
+
+
+@pytest.fixture(scope="module")
+def meter() -> Iterator[UnitMeter]:
+    meter = UnitMeter()
+    yield meter
+    meter.close()
+
+
+@pytest.fixture(scope="module")
+def cloud(meter: UnitMeter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    with plain_cloud(tmp_path_factory.mktemp("cloud"), {VARIABLE: meter.url}) as started:
+        yield started
+
+
+def test_calls_are_counted_for_each_case(
+    cloud: LocalCloud, meter: UnitMeter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws_calls.over_the_cloud(cloud, meter, 1)
+    told = capsys.readouterr().out
+    assert all(f"\n{case.told}   (medians of" in told for case in aws_calls.CASES)
+    assert told.count("USD for 1,000 answers") == len(aws_calls.CASES)
+
+
+def test_the_first_chunk_is_timed_for_each_strategy(cloud: LocalCloud, capsys: pytest.CaptureFixture[str]) -> None:
+    first_chunk.over_the_cloud(cloud, 1, 1.0)
+    rows = capsys.readouterr().out.splitlines()
+    assert all(any(row.startswith(f"  {strategy} ") for row in rows) for strategy in first_chunk.QUESTIONS)
