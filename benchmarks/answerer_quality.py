@@ -20,14 +20,21 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.retrieval_data import SAMPLE_SCRIPT, MiniLmEmbedder, retriever_over, sample_questions
+from benchmarks.retrieval_data import (
+    SAMPLE,
+    Judged,
+    MiniLmEmbedder,
+    retriever_over,
+    sample_passages,
+    sample_questions,
+    script_argument,
+)
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.answering.prompt import number_sources, rag_prompt
 from cicada.citations import check_citations
 from cicada.corpus.passages import ScriptLocator
-from cicada.corpus.scripts import read_script, script_files
-from cicada.corpus.windows import passages
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Filters, SearchQuery
@@ -35,7 +42,6 @@ from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.minilm import MiniLM
 
 PROMPT_PASSAGES = 10
-COLLECTION = "sample"
 
 Answerer = Callable[[Prompt, Sequence[Source]], str]
 
@@ -88,20 +94,25 @@ def ask(asked: Asked, answerer: Answerer) -> Answered:
     return Answered(asked, text, cited, sum(each.verdict == "unverified" for each in citations), took_ms)
 
 
-def prompts(embedder: MiniLmEmbedder) -> dict[str, list[Asked]]:
+def prompts(script: Path, most: int | None, embedder: MiniLmEmbedder) -> dict[str, list[Asked]]:
     """The questions by what is known of their answers."""
-    retriever = retriever_over(passages(COLLECTION, read_script(script_files([SAMPLE_SCRIPT]))), COLLECTION, embedder)
+    items = sample_passages(script)
+    retriever = retriever_over(items, SAMPLE, embedder)
 
     def asked(text: str, right: frozenset[str], filters: Filters) -> Asked:
         hits = retriever.search(SearchQuery(text, filters)).hits
         sources = number_sources(hits[:PROMPT_PASSAGES])
         return Asked(text, right, sources, rag_prompt(text, sources))
 
-    sample = [asked(each.text, frozenset(each.gains), each.filters) for each in sample_questions()]
+    questions = sample_questions(items)
+    sets = {
+        "answered by the script": [each for each in questions if each.gains],
+        "not told": [each for each in questions if not each.gains],
+        "foreign": [Judged("", text, {}) for text in FOREIGN_QUESTIONS],
+    }
     return {
-        "answered by the script": [each for each in sample if each.right],
-        "not told": [each for each in sample if not each.right],
-        "foreign": [asked(text, frozenset(), Filters()) for text in FOREIGN_QUESTIONS],
+        kind: [asked(each.text, frozenset(each.gains), each.filters) for each in some[:most]]
+        for kind, some in sets.items()
     }
 
 
@@ -112,8 +123,10 @@ def _share(found: Sequence[bool]) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure the extractive answerer.")
     parser.add_argument("--answers", action="store_true", help="print every answer")
+    parser.add_argument("--most", type=int, help="of each kind, at most so many questions")
+    script_argument(parser)
     args = parser.parse_args(argv)
-    sets = prompts(MiniLmEmbedder())
+    sets = prompts(args.script, args.most, MiniLmEmbedder())
     extractive = ExtractiveAnswerer(MiniLM.load())
     answerers: dict[str, Answerer] = {
         "extractive answerer": lambda prompt, _: extractive.answer(prompt.system, prompt.user),
@@ -138,11 +151,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         cited = sum(len(each.cited) for each in found[answerable])
         right = sum(each.right for each in found[answerable])
         print(f"{name:22}{_share([each.right > 0 for each in found[answerable]]):7.0%}", end="")
-        print(f"{cited / len(found[answerable]):7.2f}{right / cited:15.0%}", end="")
+        print(f"{cited / len(found[answerable]):7.2f}{right / max(1, cited):15.0%}", end="")
         print(f"{_share([not each.cited for each in found[answerable]]):8.0%}", end="")
         print("".join(f"{_share([not each.cited for each in found[kind]]):18.0%}" for kind in others))
     ours, peer = (results[name][answerable] for name in ("extractive answerer", "best passage"))
-    ratio = sum(each.right > 0 for each in ours) / sum(each.right > 0 for each in peer)
+    ratio = sum(each.right > 0 for each in ours) / max(1, sum(each.right > 0 for each in peer))
     took = [each.took_ms for found in results["extractive answerer"].values() for each in found]
     unverified = sum(each.unverified for found in results["extractive answerer"].values() for each in found)
     print(f"\nright answers, extractive over best passage: {ratio:.2f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -71,9 +72,15 @@ class Counts:
         return f"{self.precision:9.3f} {self.recall:6.3f}"
 
 
-def labelled_questions(path: Path = QUESTIONS) -> list[Asked]:
-    """The labelled questions, in their order."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+def campaign_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let the caller choose a smaller campaign, and fewer questions."""
+    parser.add_argument("--campaign", type=Path, default=CAMPAIGN, help="its folder (default: %(default)s)")
+    parser.add_argument("--most", type=int, help="at most so many questions")
+
+
+def labelled_questions(most: int | None = None) -> list[Asked]:
+    """The labelled questions, in their order: all, or the first ones."""
+    rows = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [
         Asked(
             row["question"],
@@ -83,12 +90,12 @@ def labelled_questions(path: Path = QUESTIONS) -> list[Asked]:
             ),
             frozenset(bare_key(entity["name"]) for entity in row["entities"]),
         )
-        for row in rows
+        for row in rows[:most]
     ]
 
 
 @contextmanager
-def campaign(folder: Path = CAMPAIGN) -> Iterator[tuple[IndexReader, Catalogue]]:
+def campaign(folder: Path) -> Iterator[tuple[IndexReader, Catalogue]]:
     """The campaign, loaded as ``cicada load`` does into a store in memory: its reader, warm, and what it declares."""
     store = InMemoryStore()
     embedder = MiniLmEmbedder()

@@ -17,7 +17,6 @@ Peers that are not installed are left out; they are in ``requirements-bench.lock
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import re
 import sys
@@ -27,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.peers import peer
 from benchmarks.retrieval_data import (
     ROOT,
     Judged,
@@ -49,6 +49,7 @@ from cicada.text.sentences import sentences
 from cicada.text.token_estimates import estimated_tokens
 
 DATASETS = ROOT.parent / "shared" / "datasets"
+SETS = ("xquad-en", "xquad-zh", "cranfield")
 BUDGETS = (1_600, 4_000)
 EMBED_BUDGET_S = 3_600.0
 COLLECTION = "bench"
@@ -73,15 +74,15 @@ def bare(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def rows_of(name: str, limit: int | None = None) -> list[dict[str, Any]]:
-    lines = (DATASETS / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+def rows_of(datasets: Path, name: str, limit: int | None = None) -> list[dict[str, Any]]:
+    lines = (datasets / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [{**row, "text": " ".join(row["text"].split())} for row in map(json.loads, lines)]
     return [row for row in rows if row["text"]][:limit]
 
 
-def long_set(name: str, form: Form, per_document: int, limit: int | None = None) -> LongSet:
-    rows = rows_of(name, limit)
-    answers = _answers(DATASETS / name / "queries.jsonl")
+def long_set(datasets: Path, name: str, form: Form, per_document: int, limit: int | None = None) -> LongSet:
+    rows = rows_of(datasets, name, limit)
+    answers = _answers(datasets / name / "queries.jsonl")
     documents, place = [], {}
     for first in range(0, len(rows), per_document):
         source, blocks, at = f"{name}-{first}", [], 0
@@ -97,7 +98,7 @@ def long_set(name: str, form: Form, per_document: int, limit: int | None = None)
             blocks = [DocumentBlock("paragraph", " ".join(block.text for block in blocks))]
         documents.append(Document(source, "", "text", "0" * 64, tuple(blocks)))
     wanted = []
-    for question in beir_questions(DATASETS / name):
+    for question in beir_questions(datasets / name):
         spans = [_span(*place[found], answers.get(question.id)) for found in question.gains if found in place]
         wanted += [(question, spans)] if spans else []
     return LongSet(documents, wanted)
@@ -129,24 +130,16 @@ def text_of(document: Document) -> str:
 def peers() -> dict[str, Splitter]:
     found: dict[str, Splitter] = {}
     size, overlap = DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP
-    if module := _module("langchain_text_splitters"):
+    if module := peer("langchain_text_splitters"):
         found["langchain Recursive"] = module.RecursiveCharacterTextSplitter(
             chunk_size=size, chunk_overlap=overlap, length_function=estimated_tokens
         ).split_text
-    if module := _module("semantic_text_splitter"):
+    if module := peer("semantic_text_splitter"):
         found["semantic-text-splitter"] = module.TextSplitter.from_callback(estimated_tokens, size, overlap).chunks
-    if module := _module("chonkie"):
+    if module := peer("chonkie"):
         chunker = module.SentenceChunker(estimated_tokens, chunk_size=size, chunk_overlap=overlap)
         found["chonkie Sentence"] = lambda text: [chunk.text for chunk in chunker.chunk(text)]
     return found
-
-
-def _module(name: str) -> Any | None:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        print(f"{name} is not installed and left out")
-        return None
 
 
 def of_splitter(split: Splitter, documents: Sequence[Document]) -> list[Indexable]:
@@ -186,11 +179,11 @@ def spans_of(documents: Sequence[Document], items: Sequence[Indexable]) -> dict[
 # --- edges, speed, stability ---
 
 
-def measure_edges() -> None:
+def measure_edges(datasets: Path) -> None:
     for name, language in (("xquad-en", "en"), ("xquad-zh", "zh")):
-        found = long_set(name, "stream", 240)
+        found = long_set(datasets, name, "stream", 240)
         megabytes = sum(len(text_of(document).encode()) for document in found.documents) / 1e6
-        judge = _judge(name, language)
+        judge = _judge(datasets, name, language)
         print(f"\n{name}, {megabytes:.2f} MB without paragraphs")
         print(f"{'':26} {'chunks':>7} {'tokens':>7} {'within a sentence':>18} {'MB/s':>7} {'changed by an edit':>19}")
         ways: dict[str, Callable[[Sequence[Document]], list[Indexable]]] = {
@@ -219,11 +212,11 @@ def _peers_by(split: Splitter) -> Callable[[Sequence[Document]], list[Indexable]
     return lambda documents: of_splitter(split, documents)
 
 
-def _judge(name: str, language: str) -> set[tuple[str, int]]:
+def _judge(datasets: Path, name: str, language: str) -> set[tuple[str, int]]:
     """Every end of a sentence of a set in one document, found paragraph by paragraph."""
-    module = _module("sentencex")
+    module = peer("sentencex")
     ends, at = set(), 0
-    for row in rows_of(name):
+    for row in rows_of(datasets, name):
         for sentence in module.segment(language, row["text"]) if module else sentences(row["text"]):
             at += len(bare(sentence))
             ends.add((f"{name}-0", at))
@@ -288,10 +281,10 @@ def measure(
         )
 
 
-def measure_retrieval(embedder: Embedder, mode: SearchMode) -> None:
+def measure_retrieval(datasets: Path, embedder: Embedder, mode: SearchMode) -> None:
     forms: tuple[Form, ...] = ("paragraphs", "stream")
     for form in forms:
-        found = long_set("xquad-en", form, 20)
+        found = long_set(datasets, "xquad-en", form, 20)
         ways = {
             f"cicada, by {boundaries}": of_ours(
                 found.documents, ChunkOptions.model_validate({"boundaries": boundaries}), embedder
@@ -302,8 +295,8 @@ def measure_retrieval(embedder: Embedder, mode: SearchMode) -> None:
         measure(f"xquad-en, {form}", found, ways, embedder, mode)
 
 
-def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
-    found = long_set("xquad-en", "stream", 20)
+def measure_parts(datasets: Path, embedder: Embedder, mode: SearchMode) -> None:
+    found = long_set(datasets, "xquad-en", "stream", 20)
     items = of_ours(found.documents, ChunkOptions())
     ways = {
         "the whole": lambda item: (WeightedText(item.passage.text, 1.0),),
@@ -311,7 +304,7 @@ def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
         "the whole and its windows": lambda item: item.parts,
     }
     measure("xquad-en, parts", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
-    found = long_set("cranfield", "sections", 100, 500)
+    found = long_set(datasets, "cranfield", "sections", 100, 500)
     for title in ("", "scan_0047_final(2)"):
         items = of_ours([replace(document, title=title) for document in found.documents], ChunkOptions())
         ways = {"not counted": _bare_parts}
@@ -348,18 +341,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure how documents are cut.")
     model_arguments(parser)
     parser.add_argument("--part", action="append", choices=("edges", "retrieval", "parts"), help="default: all")
+    parser.add_argument("--datasets", type=Path, default=DATASETS, help="the folder of the sets (default: %(default)s)")
     parser.add_argument("--mode", default="hybrid", choices=("hybrid", "dense", "keyword"))
     arguments = parser.parse_args(argv)
-    if not DATASETS.is_dir():
-        parser.error(f"{DATASETS} is not there")
+    missing = [name for name in SETS if not (arguments.datasets / name / "corpus.jsonl").is_file()]
+    if missing:
+        parser.error(f"{arguments.datasets} does not hold {', '.join(missing)}")
     chosen = arguments.part or ("edges", "retrieval", "parts")
     if "edges" in chosen:
-        measure_edges()
+        measure_edges(arguments.datasets)
     embedder = embedder_of(arguments.model, arguments.dimensions)
     if "retrieval" in chosen:
-        measure_retrieval(embedder, arguments.mode)
+        measure_retrieval(arguments.datasets, embedder, arguments.mode)
     if "parts" in chosen:
-        measure_parts(embedder, arguments.mode)
+        measure_parts(arguments.datasets, embedder, arguments.mode)
     return 0
 
 

@@ -143,11 +143,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="classifier", description=__doc__)
     parser.add_argument("--part", choices=["tuning", "held_aside"], help="which authors (default: both)")
     parser.add_argument("--rounds", type=int, default=5, help="of timing, the best counts (default: %(default)s)")
+    parser.add_argument("--most", type=int, help="of each author, at most so many questions")
     args = parser.parse_args(argv)
     for part, authors in MODEL.split().items():
         if args.part not in (None, part):
             continue
-        labelled = [one for one in MODEL.sentences() if one.author in authors]
+        sentences = MODEL.sentences()
+        labelled = [one for author in authors for one in [s for s in sentences if s.author == author][: args.most]]
         queries = [one.query for one in labelled]
         results = [classify(query) for query in queries]
         decided = [result.route for result in results]

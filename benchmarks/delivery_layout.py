@@ -9,7 +9,7 @@ Three layouts keep the same promises (order, fence, subscribers of the very inst
 The first two run the library's own adapter against moto; write units follow from the sizes of the stored items by
 DynamoDB's published rules (1 unit a started KB of the larger of the item before and after; twice that in transactions).
 
-    .venv/bin/python benchmarks/delivery_layout.py
+    .venv/bin/python -m benchmarks.delivery_layout
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from typing import Any
 
 import boto3
 
-from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
+from benchmarks.campaign_data import Asked, Counts, campaign, campaign_arguments, labelled_questions
 from benchmarks.selection import MODEL_ID, SPLITS, stand_in
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
@@ -70,11 +70,11 @@ def made_names(count: int) -> list[Filed]:
     return [Filed(name, 3) for name in names]
 
 
-def print_growth(questions: Sequence[Asked]) -> None:
+def print_growth(questions: Sequence[Asked], sizes: Sequence[int]) -> None:
     """A line a size."""
     print("\nThe gazetteer over made-up names; a question's first look-up, and every later one of the same words")
     print(f"{'names':>10} {'made in ms':>12} {'KB a name':>10} {'first us':>10} {'later us':>10}")
-    for size in SIZES:
+    for size in sizes:
         filed = made_names(size)
         began = time.perf_counter()
         names = KnownNames(filed)
@@ -93,13 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--aws", metavar="MODEL_ID", help="a model on Amazon Bedrock in place of the stand-in; it costs"
     )
     parser.add_argument("--errors", action="store_true", help="show what was missed and made up in the tuning half")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="made-up names (default: %(default)s)")
+    campaign_arguments(parser)
     args = parser.parse_args(argv)
-    if not CAMPAIGN.is_dir():
-        print(f"entities: there is no sample campaign at {CAMPAIGN}", file=sys.stderr)
-        return 1
-    questions = labelled_questions()
+    questions = labelled_questions(args.most)
     with ExitStack() as stack:
-        reader, catalogue = stack.enter_context(campaign())
+        reader, catalogue = stack.enter_context(campaign(args.campaign))
         client: Any
         if args.aws:
             client = boto3.client("bedrock-runtime", config=bedrock_client_config())
@@ -130,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 line, medians[name] = measure(name, extractor, catalogue, asked, errors=errors)
                 print(line)
             print(f"The model's time is {medians['model'] / medians['gazetteer']:.0f} x the gazetteer's.")
-    print_growth(questions)
+    print_growth(questions, args.sizes)
     return 0
 
 

@@ -13,7 +13,6 @@ time of a search that asks for no entity, with lists and without.
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import sqlite3
 import statistics
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers import peer
 from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.index.loaded_index import LoadedIndex
@@ -353,11 +353,7 @@ def main() -> None:
     store = CountingStore(index_of(passages).objects)
     print(f"{count:,} passages, {ENTITIES_A_PASSAGE} entities each; indexed in {time.process_time() - before:.0f} s")
     peers = [("SQLite", Sql(sqlite3.connect(":memory:", check_same_thread=False), passages))]
-    try:
-        duckdb = importlib.import_module("duckdb")
-    except ModuleNotFoundError:
-        print("duckdb is missing: pip install -r requirements-bench.lock")
-    else:
+    if duckdb := peer("duckdb"):
         connection = duckdb.connect(":memory:", config={"threads": 1})
         peers.append(("DuckDB", Sql(connection, passages)))
     plain = Plain(passages)

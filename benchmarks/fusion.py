@@ -5,7 +5,7 @@ On the sample's questions and each folder (by default all of ``../shared/dataset
 - *words*: the library's BM25;
 - *meaning*: exact cosines of the embedding model;
 - *RRF*: equal-weight reciprocal rank fusion (k = 60) of bm25s and the cosines (bm25s: stop words, stems, and pairs of
-  characters where a script has no spaces);
+  characters where a script has no spaces; where it is not installed, the library's BM25);
 - *hybrid*: :func:`cicada.retrieval.ranking.fuse`, over the best 100 of either, at the minimum scores 0 and 0.5.
 
 Then what the choice of weights is worth: the weight of meaning that is best on all other sets, applied to the one left
@@ -25,13 +25,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers import peer
 from benchmarks.retrieval_data import (
     ROOT,
-    SAMPLE_SCRIPT,
+    SAMPLE,
     Judged,
     Measured,
     beir_documents,
@@ -39,13 +41,13 @@ from benchmarks.retrieval_data import (
     embedder_of,
     mean_and_interval,
     model_arguments,
+    sample_passages,
     sample_questions,
+    script_argument,
 )
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import ScriptLocator
-from cicada.corpus.scripts import read_script, script_files
-from cicada.corpus.windows import passages
 from cicada.index.embedding import passage_vectors, unit_vectors
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import encode_lexical
@@ -83,7 +85,7 @@ class Asked:
     cosine: Floats
     bm25: Floats
     peer: Floats
-    """By bm25s."""
+    """By bm25s, if it is installed."""
     ideal: float
     languages: Mapping[str, int]
 
@@ -177,7 +179,8 @@ class Corpus:
         rows = analyse([item.parts for item in items], [None] * len(items))
         encoded = encode_lexical(rows, np.arange(len(items)))
         self._words = LexicalPart(MemorySections({"lexical": encoded}), len(items))
-        self._peer = Bm25s([" ".join(part.text for part in item.parts) for item in items])
+        bm25s = peer("bm25s")
+        self._peer = bm25s and Bm25s(bm25s, [" ".join(part.text for part in item.parts) for item in items])
 
     def query_vectors(self, texts: Sequence[str]) -> Floats:
         """Embed questions."""
@@ -192,18 +195,17 @@ class Corpus:
         gains = {row: gain for name, gain in question.gains.items() for row in self.rows_of[name][:1]}
         bm25 = query.scores(np.zeros(len(rows), np.intp), rows)
         cosine = self._vectors[rows] @ vector
-        peer = self._peer.scores(text)[rows]
-        return Asked(question.text, gains, rows, cosine, bm25, peer, query.asked_ideal, dict(self._words.languages))
+        peer_bm25 = self._peer.scores(text)[rows] if self._peer else bm25
+        return Asked(
+            question.text, gains, rows, cosine, bm25, peer_bm25, query.asked_ideal, dict(self._words.languages)
+        )
 
 
 class Bm25s:
     """The peer: bm25s with English stop words, stems, and pairs of characters."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        try:
-            bm25s, stemmer = importlib.import_module("bm25s"), importlib.import_module("Stemmer")
-        except ModuleNotFoundError as error:
-            sys.exit(f"{error.name} is missing: pip install -r requirements-bench.lock")
+    def __init__(self, bm25s: Any, texts: Sequence[str]) -> None:
+        stemmer = importlib.import_module("Stemmer")
         self._stem = stemmer.Stemmer("english").stemWords
         self._stop_words = frozenset(importlib.import_module("bm25s.stopwords").STOPWORDS_EN)
         self._index = bm25s.BM25()
@@ -271,14 +273,16 @@ class JudgedSet:
         return found
 
 
-def judged_sets(folders: Sequence[Path], embedder: Embedder) -> Iterator[tuple[JudgedSet, list[Indexable]]]:
+def judged_sets(
+    folders: Sequence[Path], script: Path, embedder: Embedder
+) -> Iterator[tuple[JudgedSet, list[Indexable]]]:
     """The folders' sets and the sample's."""
     for folder in folders:
         items = beir_documents(folder)
         yield JudgedSet.of(folder.name, items, beir_questions(folder), embedder), items
-    items = list(passages("sample", read_script(script_files([SAMPLE_SCRIPT]))))
-    questions = [question for question in sample_questions() if question.gains]
-    yield JudgedSet.of("sample", items, questions, embedder), items
+    items = sample_passages(script)
+    questions = [question for question in sample_questions(items) if question.gains]
+    yield JudgedSet.of(SAMPLE, items, questions, embedder), items
 
 
 def _tell(stage: str, done: int, total: int) -> None:
@@ -354,10 +358,10 @@ def print_degraded(
             )
 
 
-def print_foreign(sample: JudgedSet, model_id: str) -> None:
+def print_foreign(sample: JudgedSet, items: Sequence[Indexable], model_id: str) -> None:
     """The share of foreign questions for which the best of the sample scores at least 0.5."""
     questions = [Judged("", text, {}) for text in FOREIGN_QUESTIONS]
-    questions += [question for question in sample_questions() if not question.gains]
+    questions += [question for question in sample_questions(items) if not question.gains]
     vectors = sample.corpus.query_vectors([question.text for question in questions])
     asked = [sample.corpus.ask(*pair) for pair in zip(questions, vectors, strict=True)]
     best = {
@@ -374,10 +378,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure hybrid search against its parts and rank fusion.")
     parser.add_argument("folders", nargs="*", type=Path, help=f"BEIR folders (default: those in {DATASETS.name})")
     model_arguments(parser)
+    script_argument(parser)
     args = parser.parse_args(argv)
     folders = args.folders or sorted(path.parent for path in DATASETS.glob("*/qrels.tsv"))
     embedder = embedder_of(args.model, args.dimensions)
-    pairs = list(judged_sets(folders, embedder))
+    pairs = list(judged_sets(folders, args.script, embedder))
     sets = [one for one, _ in pairs]
     print_quality(sets, args.model)
     print_left_out(sets, args.model)
@@ -386,7 +391,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_degraded("share of noise in the query's vector", NOISES, noisy, args.model)
     reworded = {one.name: [one.with_other_words(share, _texts(items)) for share in REPLACED] for one, items in pairs}
     print_degraded("share of the words that answer replaced", REPLACED, reworded, args.model)
-    print_foreign(sets[-1], args.model)
+    print_foreign(*pairs[-1], args.model)
     return 0
 
 

@@ -5,7 +5,7 @@ importing boto3 and making one client. The bare interpreter is included; compile
 the index's reader, its store and the retriever, as the answer function has them: what searching needs, without the SDK,
 the models and the telemetry.
 
-    .venv/bin/python benchmarks/import_time.py
+    .venv/bin/python -m benchmarks.import_time
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ from cicada.index.s3_direct import DirectS3Store
 from cicada.retrieval.shards import ShardRetriever
 reader = IndexReader(DirectS3Store("b"), embedding_model_id="e", dimensions=384)
 """
+BASE = "boto3 and one client"
 CASES = {
     "bare interpreter": "pass",
     "numpy": "import numpy",
     "the search path alone": SEARCH_PATH,
     "... with the SDK's client": f"{SEARCH_PATH}\nimport boto3; boto3.client('s3')",
-    "boto3 and one client": "import boto3; boto3.client('dynamodb')",
+    BASE: "import boto3; boto3.client('dynamodb')",
     **{
         name: f"import sys; sys.path.insert(0, {str(ROOT / 'lambdas' / name)!r}); import handler"
         for name in ("connection", "authorizer", "message_processor", "answer", "exhausted")
@@ -76,14 +77,16 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=7, help="processes a row, taken in turns (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=tuple(CASES), help="these rows (default: all)")
     args = parser.parse_args(argv)
-    times: dict[str, list[float]] = {name: [] for name in CASES}
+    cases = {name: code for name, code in CASES.items() if name in (*args.only, BASE)}
+    times: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(args.runs + 1):
-        for name, code in CASES.items():
+        for name, code in cases.items():
             taken = cpu_ms(code)
             if turn:  # the first turn compiles
                 times[name].append(taken)
-    base = statistics.median(times["boto3 and one client"])
+    base = statistics.median(times[BASE])
     print(f"{'case':24}{'median ms':>12}{'best ms':>10}{'ratio':>8}")
     for name, taken_ms in times.items():
         median = statistics.median(taken_ms)

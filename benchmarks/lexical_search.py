@@ -12,7 +12,6 @@ for the differences), beside bm25s and an exact BM25 with the same analysis.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import math
 import sys
@@ -22,12 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers import peer
 from cicada.corpus.indexable import WeightedText
 from cicada.index.lexical import K1, MAX_ROWS, B
 from cicada.index.lexical.analysis import analyse
@@ -43,14 +42,6 @@ LETTERS = "bcdfghjklmnpqrtvwxz"  # words without vowels, which stemmers leave al
 TOP_K = 10
 BOOTSTRAPS = 2000
 Search = Callable[[str], Sequence[int]]
-
-
-def peer(name: str) -> ModuleType:
-    """A package that is compared with."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        sys.exit(f"{name} is missing: pip install -r requirements-bench.lock")
 
 
 # --- synthetic passages ---
@@ -147,9 +138,8 @@ def _listed(sizes: dict[str, int]) -> str:
     return ", ".join(f"{name.partition('.')[2]} {size / 1e6:.2f} MB" for name, size in sizes.items())
 
 
-def tantivy_over(passages: Callable[[int, int], Iterator[str]], count: int) -> list[Built]:
+def tantivy_over(tantivy: Any, passages: Callable[[int, int], Iterator[str]], count: int) -> list[Built]:
     """tantivy, in memory, as its writer leaves it: as it is called by default, and without counting all matches."""
-    tantivy = peer("tantivy")
     schema = tantivy.SchemaBuilder()
     schema.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
     index = tantivy.Index(schema.build())
@@ -176,9 +166,8 @@ def tantivy_over(passages: Callable[[int, int], Iterator[str]], count: int) -> l
     ]
 
 
-def bm25s_over(words_: NDArray[np.uint32], starts: NDArray[np.int64], vocabulary: Sequence[str]) -> Built:
+def bm25s_over(bm25s: Any, words_: NDArray[np.uint32], starts: NDArray[np.int64], vocabulary: Sequence[str]) -> Built:
     """bm25s with the words' numbers as its tokens."""
-    bm25s = peer("bm25s")
     tokenized = bm25s.tokenization.Tokenized(
         ids=[words_[start:stop].tolist() for start, stop in pairwise(starts)],
         vocab={word: number for number, word in enumerate(vocabulary)},
@@ -264,9 +253,11 @@ def bench(count: int, query_count: int, with_bm25s: bool) -> None:
             yield " ".join(spelled[numbers[starts[at] : starts[at + 1]]])
 
     print(f"\n{count:,} passages")
-    engines = [ours(passages, count), *tantivy_over(passages, count)]
-    if with_bm25s:
-        engines.append(bm25s_over(numbers, starts, vocabulary))
+    engines = [ours(passages, count)]
+    if tantivy := peer("tantivy"):
+        engines += tantivy_over(tantivy, passages, count)
+    if with_bm25s and (bm25s := peer("bm25s")):
+        engines.append(bm25s_over(bm25s, numbers, starts, vocabulary))
     for common in (False, True):
         asked = queries_of(query_count, common=common, seed=7)
         exact = Exact(numbers, starts, asked)
@@ -354,33 +345,38 @@ def exact_scores(rows: TermRows, terms: Sequence[str]) -> NDArray[np.float64]:
     return scores
 
 
-def quality(folder: Path) -> None:
-    """Print one set's row."""
-    bm25s: Any = peer("bm25s")
-    names, texts, queries = read_set(folder)
-    rows = analyse([(WeightedText(text, 1.0),) for text in texts], [None] * len(texts))
-    part = LexicalPart(MemorySections({"lexical": encode_lexical(rows, np.arange(len(rows)))}), len(rows))
+def bm25s_of(bm25s: Any, rows: TermRows) -> Any:
+    """bm25s over the terms of our analysis."""
     tokens = [
         np.repeat(rows.terms[start:stop], rows.weights[start:stop] // 64).tolist()
         for start, stop in pairwise(rows.starts)
     ]
-    peer_index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
     vocabulary = {term: at for at, term in enumerate(rows.vocabulary)}
-    peer_index.index(bm25s.tokenization.Tokenized(ids=tokens, vocab=vocabulary), show_progress=False)
+    index.index(bm25s.tokenization.Tokenized(ids=tokens, vocab=vocabulary), show_progress=False)
+    return index
+
+
+def quality(folder: Path) -> None:
+    """Print one set's row."""
+    bm25s = peer("bm25s")
+    names, texts, queries = read_set(folder)
+    rows = analyse([(WeightedText(text, 1.0),) for text in texts], [None] * len(texts))
+    part = LexicalPart(MemorySections({"lexical": encode_lexical(rows, np.arange(len(rows)))}), len(rows))
+    theirs = bm25s and bm25s_of(bm25s, rows)
     found: dict[str, list[float]] = {"cicada": [], "bm25s": [], "exact": []}
     for query, gains in queries:
         hits = LexicalQuery([part], query, [None], gather_resident).search([None], TOP_K)
         found["cicada"].append(ndcg([names[row] for row in hits.row], gains))
         terms = asked_terms(rows, part, query)
-        theirs = peer_index.retrieve([terms or [rows.vocabulary[0]]], k=TOP_K, show_progress=False, n_threads=0)
-        found["bm25s"].append(ndcg([names[row] for row in theirs.documents[0]], gains))
-        best = np.argsort(-exact_scores(rows, terms), kind="stable")[:TOP_K]
-        found["exact"].append(ndcg([names[row] for row in best], gains))
-    measured = {name: np.array(values) for name, values in found.items()}
-    print(
-        f"| {folder.name} | {interval(measured['cicada'])} | {interval(measured['bm25s'])} | "
-        f"{interval(measured['cicada'] - measured['bm25s'])} | {interval(measured['cicada'] - measured['exact'])} |"
-    )
+        if theirs:
+            best = theirs.retrieve([terms or [rows.vocabulary[0]]], k=TOP_K, show_progress=False, n_threads=0)
+            found["bm25s"].append(ndcg([names[row] for row in best.documents[0]], gains))
+        exact = np.argsort(-exact_scores(rows, terms), kind="stable")[:TOP_K]
+        found["exact"].append(ndcg([names[row] for row in exact], gains))
+    ours, peers, exact_ = (np.array(found[name]) for name in ("cicada", "bm25s", "exact"))
+    compared = f"{interval(peers)} | {interval(ours - peers)}" if bm25s else "- | -"
+    print(f"| {folder.name} | {interval(ours)} | {compared} | {interval(ours - exact_)} |")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

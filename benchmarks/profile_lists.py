@@ -11,7 +11,9 @@ rules (:mod:`benchmarks.dynamodb_units`). Both lists ask for the small part alon
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,13 +136,18 @@ def measured(client: Any, shape: Shape, count: int, *, apart: bool) -> tuple[flo
     return metered.read, metered.queries, metered.written / count
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the comparison."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--counts", type=int, nargs="+", default=COUNTS, help="profiles of a user (default: %(default)s)"
+    )
+    args = parser.parse_args(argv)
     os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
     print("profiles            bytes each | list: read units  ratio  queries  | change: write units | lists that pay")
     print("                               |   one item → apart        one → ap. |   one item → apart  | for a change")
     for shape in SHAPES:
-        for count in COUNTS:
+        for count in args.counts:
             rows = []
             for apart in (False, True):
                 with mock_aws():

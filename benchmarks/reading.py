@@ -4,7 +4,7 @@ Each row is a file of the sample's shelf, read again and again: milliseconds a d
 process* starts an interpreter for each document and reads it there: the plain way to be safe. *Sandbox* is
 ``read_safely``: one child with its libraries loaded, which forks once a document. The ratio is of the two.
 
-    .venv/bin/python benchmarks/reading.py
+    .venv/bin/python -m benchmarks.reading
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cicada.corpus.readers.dispatch import read_document
@@ -52,13 +53,17 @@ def fresh(path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=15, help="documents a figure (default: %(default)s)")
-    times: int = parser.parse_args().times
+    parser.add_argument(
+        "files", nargs="*", type=Path, default=sorted(SHELF.iterdir()), help="default: the sample's shelf"
+    )
+    args = parser.parse_args()
+    times: int = args.times
     print(f"{'file':24} {'here':>9} {'sandbox':>9} {'fresh process':>14} {'ratio':>7}")
-    for path in sorted(SHELF.iterdir()):
+    for path in args.files:
         data = path.read_bytes()
-        here = median_ms(lambda path=path, data=data: read_document(path.name, data), times)  # type: ignore[misc]
-        safe = median_ms(lambda path=path: read_safely(path.name, path), times)  # type: ignore[misc]
-        alone = median_ms(lambda path=path: fresh(path), times)  # type: ignore[misc]
+        here = median_ms(partial(read_document, path.name, data), times)
+        safe = median_ms(partial(read_safely, path.name, path), times)
+        alone = median_ms(partial(fresh, path), times)
         print(f"{path.name:24} {here:6.1f} ms {safe:6.1f} ms {alone:11.1f} ms {alone / safe:6.1f} x")
 
 

@@ -20,22 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval_data import (
-    SAMPLE_SCRIPT,
+    SAMPLE,
     Judged,
     beir_questions,
     embedder_of,
     model_arguments,
     retriever_over,
+    sample_passages,
     sample_questions,
+    script_argument,
 )
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
-from cicada.corpus.scripts import read_script, script_files
-from cicada.corpus.windows import passages
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 
 FOLDS = 5
+"""At most: no more than passages that answer."""
 NEWTON_STEPS = 50
 RELEVANT_WEIGHT = 1.5
 """Of the class of passages that answer, against the foreign one's."""
@@ -74,9 +75,10 @@ def shares(calibration: Calibration, relevant: Cosines, foreign: Cosines) -> tup
 def cross_validated(relevant: Cosines, foreign: Cosines) -> tuple[float, float]:
     """The shares among what was not fitted."""
     generator = np.random.default_rng(0)
-    parts = [np.array_split(generator.permutation(cosines), FOLDS) for cosines in (relevant, foreign)]
+    folds = min(FOLDS, len(relevant))
+    parts = [np.array_split(generator.permutation(cosines), folds) for cosines in (relevant, foreign)]
     found = []
-    for fold in range(FOLDS):
+    for fold in range(folds):
         kept = [np.concatenate([part for at, part in enumerate(cosines) if at != fold]) for cosines in parts]
         found.append(shares(fit(*kept), parts[0][fold], parts[1][fold]))
     relevant_share, foreign_share = np.mean(found, axis=0)
@@ -116,18 +118,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fit the calibration of the embedding model.")
     parser.add_argument("folder", nargs="?", type=Path, help="a corpus in BEIR's layout: its queries are foreign")
     model_arguments(parser)
+    script_argument(parser)
     args = parser.parse_args(argv)
     embedder = embedder_of(args.model, args.dimensions)
-    items = list(passages("sample", read_script(script_files([SAMPLE_SCRIPT]))))
-    retriever = retriever_over(items, "sample", embedder)
-    relevant = relevant_cosines(retriever, embedder.model_id, sample_questions(), len(items))
+    items = sample_passages(args.script)
+    retriever = retriever_over(items, SAMPLE, embedder)
+    relevant = relevant_cosines(retriever, embedder.model_id, sample_questions(items), len(items))
     foreign = best_cosines(retriever, embedder.model_id, FOREIGN_QUESTIONS)
     fitted = fit(relevant, foreign)
     _describe("passages that answer", relevant)
     _describe("best for a foreign question", foreign)
     print(f"fitted: midpoint {fitted.midpoint:.3f}, slope {fitted.slope:.2f}")
     for name, (kept, refused) in {
-        f"on what was not fitted, {FOLDS} folds": cross_validated(relevant, foreign),
+        "on what was not fitted, by folds": cross_validated(relevant, foreign),
         f"in use, {calibration_of(embedder.model_id)}": shares(calibration_of(embedder.model_id), relevant, foreign),
     }.items():
         print(f"at 0.5, {name}: {kept:.3f} of the passages that answer kept, {refused:.3f} of the foreign ones refused")

@@ -19,6 +19,8 @@ import numpy as np
 
 from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import Passage, ScriptLocator
+from cicada.corpus.scripts import read_script, script_files
+from cicada.corpus.windows import DEFAULT_WINDOW, Window, passages
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.models.bedrock import bedrock_client_config
@@ -30,6 +32,8 @@ from cicada_local.bedrock.minilm import CachedEmbedder
 from tests.support.object_stores import InMemoryStore
 
 ROOT = Path(__file__).parents[1]
+SAMPLE = "sample"
+"""Its collection."""
 SAMPLE_SCRIPT = ROOT / "samples" / "script"
 SAMPLE_QUESTIONS = ROOT / "samples" / "questions.jsonl"
 EMBEDDINGS = ROOT / ".cicada" / "benchmark-embeddings.sqlite"
@@ -117,8 +121,21 @@ def retriever_over(items: Iterable[Indexable], collection: str, embedder: Embedd
     return ShardRetriever(reader, embedder)
 
 
-def sample_questions() -> list[Judged]:
-    """The sample's questions."""
+def script_argument(parser: argparse.ArgumentParser) -> None:
+    """Let the caller choose a part of the sample."""
+    parser.add_argument("--script", type=Path, default=SAMPLE_SCRIPT, help="one file of the sample (default: all)")
+
+
+def sample_passages(script: Path, window: Window = DEFAULT_WINDOW) -> list[Indexable]:
+    """The passages of the sample, or of one of its files."""
+    return list(passages(SAMPLE, read_script(script_files([script])), window))
+
+
+def sample_questions(items: Sequence[Indexable]) -> list[Judged]:
+    """The sample's questions that these passages answer, and those about their episodes that nothing does."""
+    known = {item.passage.id for item in items}
+    locators = [item.passage.locator for item in items]
+    episodes = {locator.episode_id for locator in locators if isinstance(locator, ScriptLocator)}
     found = [json.loads(line) for line in SAMPLE_QUESTIONS.read_text(encoding="utf-8").splitlines()]
     return [
         Judged(
@@ -128,6 +145,7 @@ def sample_questions() -> list[Judged]:
             Filters(episodes=tuple(question["episodes"])),
         )
         for question in found
+        if known.issuperset(question["answers"]) and episodes.issuperset(question["episodes"])
     ]
 
 

@@ -9,12 +9,13 @@ installed. Judged sets are measured by ``cicada eval``.
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from benchmarks.peers import peer
 from benchmarks.retrieval_data import (
-    SAMPLE_SCRIPT,
+    SAMPLE,
     Judged,
     Measured,
     Ranker,
@@ -22,18 +23,18 @@ from benchmarks.retrieval_data import (
     mean_and_interval,
     model_arguments,
     retriever_over,
+    sample_passages,
     sample_questions,
+    script_argument,
 )
 from cicada.corpus.indexable import Indexable, WeightedText
-from cicada.corpus.scripts import read_script, script_files
-from cicada.corpus.windows import Window, passages
+from cicada.corpus.windows import Window
 from cicada.defaults import DEFAULT_MIN_SCORE
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 
 TOP_K = 20
-COLLECTION = "sample"
 
 
 def ranker(retriever: ShardRetriever, mode: SearchMode, min_score: float = 0.0) -> Ranker:
@@ -48,9 +49,8 @@ def ranker(retriever: ShardRetriever, mode: SearchMode, min_score: float = 0.0) 
 
 def bm25_ranker(items: Sequence[Indexable]) -> Ranker | None:
     """Rank by BM25 over the passages' own texts, or None without the package."""
-    try:
-        bm25s = importlib.import_module("bm25s")
-    except ModuleNotFoundError:
+    bm25s = peer("bm25s")
+    if bm25s is None:
         return None
     index = bm25s.BM25()
     index.index(bm25s.tokenize([item.parts[0].text for item in items], show_progress=False), show_progress=False)
@@ -84,13 +84,12 @@ def print_table(title: str, questions: Sequence[Judged], rankers: dict[str, Rank
         print(f"{name:34} {recall:>22} {mrr:8.3f} {ndcg:>22} {recall_20_mean:10.3f} {hits:6.1f}")
 
 
-def measure_sample(embedder: Embedder) -> None:
+def measure_sample(script: Path, embedder: Embedder) -> None:
     """Print how well the sample's questions are answered, and what the unanswerable ones find."""
-    messages = read_script(script_files([SAMPLE_SCRIPT]))
-    ours = list(passages(COLLECTION, messages))
+    ours = sample_passages(script)
     as_one = [Indexable(item.passage, (WeightedText(item.passage.context, 1.0),)) for item in ours]
-    retriever = retriever_over(ours, COLLECTION, embedder)
-    alone = retriever_over(passages(COLLECTION, messages, Window(reach=0)), COLLECTION, embedder)
+    retriever = retriever_over(ours, SAMPLE, embedder)
+    alone = retriever_over(sample_passages(script, Window(reach=0)), SAMPLE, embedder)
     rankers = {
         "hybrid": ranker(retriever, "hybrid"),
         f"... and minScore {DEFAULT_MIN_SCORE}": ranker(retriever, "hybrid", DEFAULT_MIN_SCORE),
@@ -99,11 +98,11 @@ def measure_sample(embedder: Embedder) -> None:
         "hybrid, message alone": ranker(alone, "hybrid"),
         "meaning, message alone": ranker(alone, "dense"),
         "words, message alone": ranker(alone, "keyword"),
-        "meaning, window as one text": ranker(retriever_over(as_one, COLLECTION, embedder), "dense"),
+        "meaning, window as one text": ranker(retriever_over(as_one, SAMPLE, embedder), "dense"),
     }
     if bm25 := bm25_ranker(ours):
         rankers["bm25s"] = bm25
-    questions = sample_questions()
+    questions = sample_questions(ours)
     print_table("sample", questions, rankers)
     filtered = ranker(retriever, "hybrid", DEFAULT_MIN_SCORE)
     print(f"\nhits of {TOP_K} at minScore {DEFAULT_MIN_SCORE} for questions that the script does not answer:")
@@ -114,9 +113,10 @@ def measure_sample(embedder: Embedder) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure retrieval.")
     model_arguments(parser)
+    script_argument(parser)
     args = parser.parse_args(argv)
     embedder = embedder_of(args.model, args.dimensions)
-    measure_sample(embedder)
+    measure_sample(args.script, embedder)
     return 0
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
+from benchmarks.campaign_data import Asked, Counts, campaign, campaign_arguments, labelled_questions
 from benchmarks.retrieval_data import EMBEDDINGS
 from cicada.defaults import MIN_ENTITY_CONFIDENCE, MIN_INTENTION_CONFIDENCE
 from cicada.models.bedrock_structured import BedrockStructuredModel
@@ -89,7 +89,9 @@ class Taken:
 def stand_in() -> Iterator[BedrockService]:
     """The local cloud's model, which answers what it was asked before at once."""
     with serving() as service:
-        answerer = ExtractiveAnswerer(CachedEmbedder(EMBEDDINGS))
+        embedder = CachedEmbedder(EMBEDDINGS)
+        embedder.embed(["Loads the model before a call waits for it."])
+        answerer = ExtractiveAnswerer(embedder)
         known: dict[tuple[str, str, str], Mapping[str, Any]] = {}
 
         def fill(system: str, user: str, tool: Tool) -> Mapping[str, Any]:
@@ -186,13 +188,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Compare two calls side by side with a router a collection.")
     parser.add_argument("--latency-ms", type=int, default=400, help="of every model call (default: %(default)s)")
     parser.add_argument("--timed", type=int, default=30, help="questions on the clock, evenly spread (%(default)s)")
+    campaign_arguments(parser)
     args = parser.parse_args(argv)
-    if not CAMPAIGN.is_dir():
-        print(f"selection: there is no sample campaign at {CAMPAIGN}", file=sys.stderr)
-        return 1
-    questions = labelled_questions()
+    questions = labelled_questions(args.most)
     clocked = questions[:: max(1, len(questions) // args.timed)][: args.timed]
-    with campaign() as (reader, catalogue), stand_in() as service:
+    with campaign(args.campaign) as (reader, catalogue), stand_in() as service:
         model = BedrockStructuredModel(service.client(), MODEL_ID, max_tokens=FILLING_MAX_TOKENS)
         names = IndexNames(reader)
         ways: Mapping[str, Way] = {
