@@ -82,10 +82,20 @@ def read(path: Path) -> Iterator[Labelled]:
             yield Labelled(told["query"], told["label"], told["language"], path.stem)
 
 
-def train(model: Model) -> bytes:
-    """The model's file: its weights are fitted to the authors who train, its temperature to those who tune."""
+def train(model: Model, most: int | None = None) -> bytes:
+    """The model's file: its weights are fitted to the authors who train, its temperature to those who tune.
+
+    Args:
+        model: what to train.
+        most: of each author and label, at most so many sentences.
+    """
     split = model.split()
-    sentences = model.sentences()
+    seen: Counter[tuple[str, str]] = Counter()
+    sentences = []
+    for one in model.sentences():
+        seen[one.author, one.label] += 1
+        if most is None or seen[one.author, one.label] <= most:
+            sentences.append(one)
     mine = [one for one in sentences if one.author not in (*split["tuning"], *split["held_aside"])]
     tuning = [one for one in sentences if one.author in split["tuning"]] or mine
     buckets, matrix, shares = sentences_of(
@@ -127,8 +137,14 @@ def main(model: Model, argv: Sequence[str] | None = None) -> int:
     """Train, write the model's file, and say how well it does on the authors who did not train it."""
     parser = argparse.ArgumentParser(description=f"Train the classifier {model.name}.")
     parser.add_argument("--check", action="store_true", help="only compare: exit with 1 if the file would be another")
+    parser.add_argument(
+        "--trial", type=int, metavar="N", help="train on N sentences an author and label, write nothing"
+    )
     args = parser.parse_args(argv)
-    made = train(model)
+    made = train(model, args.trial)
+    if args.trial:
+        print(f"{model.path.name}: {len(made):,} bytes in a trial")
+        return 0
     if args.check:
         same = model.path.read_bytes() == made
         print(f"{model.path.name}: {'the same' if same else 'another'}")
