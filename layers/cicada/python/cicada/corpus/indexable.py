@@ -1,4 +1,4 @@
-"""A passage on its way into the index, with what its vector is to be made of."""
+"""A passage to be indexed, with the texts that its vector is made of."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class WeightedText:
 
 @dataclass(frozen=True)
 class Indexable:
-    """A passage, and the parts whose vectors, weighted and added up, give its vector its direction."""
+    """A passage, and the parts whose weighted vectors add up to the direction of its vector."""
 
     passage: Passage
     parts: tuple[WeightedText, ...]  # at least one; the first is the passage's own
 
     def recipe(self) -> bytes:
-        """A digest of the parts: while it is the same the vector is, too. :data:`RECIPE_BYTES` long."""
+        """A digest of the parts, :data:`RECIPE_BYTES` long: equal recipes have equal vectors."""
         written = json.dumps([(part.text, part.weight) for part in self.parts])
         return hashlib.sha256(written.encode()).digest()[:RECIPE_BYTES]

@@ -1,4 +1,4 @@
-"""One message of a script, and the rules that its fields keep."""
+"""One message of a script, and the rules of its fields."""
 
 from __future__ import annotations
 
@@ -44,40 +44,29 @@ class Message:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class FieldProblem:
-    """What is wrong with a field; an empty field is the message itself."""
-
-    field: str
-    problem: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.problem}" if self.field else self.problem
-
-
 def is_of_a_script(names: Iterable[str]) -> bool:
-    """Whether the names of an object are a message's, so that what is missing is a mistake in it."""
+    """Whether an object with these fields is meant as a message."""
     names = set(names)
     found = {name for name in names if name in _OF_MESSAGES or _TEXT_FIELD.fullmatch(name)}
     has_text = _MAIN_TEXT in names and (len(found) > 1 or _NAMES[1] in names)
     return has_text or {"episodeId", "messageId"} <= found or len(found) >= _MANY_OF_THEM
 
 
-def field_problems(found: object) -> list[FieldProblem]:
-    """Everything that keeps a value read from JSON from being a message; nothing if it is one."""
+def field_problems(found: object) -> list[str]:
+    """Why a value read from JSON is not a message, field by field; empty if it is one."""
     if not isinstance(found, dict):
-        return [FieldProblem("", "must be an object")]
-    return [FieldProblem(name, "is missing") for name in _REQUIRED if name not in found] + [
-        FieldProblem(name, problem) for key, value in found.items() for name, problem in _problems_of(key, value)
+        return ["must be an object"]
+    return [f"{name}: is missing" for name in _REQUIRED if name not in found] + [
+        f"{name}: {problem}" for key, value in found.items() for name, problem in _problems_of(key, value)
     ]
 
 
 def to_message(found: Mapping[str, object]) -> Message:
-    """The message in a value that has no problems, without what nobody sees in it."""
+    """The message in a value without problems; invisible characters are dropped."""
     fields = {key: _seen(value) for key, value in found.items() if isinstance(value, str)}
     texts = {match[1]: value for key, value in fields.items() if (match := _TEXT_FIELD.fullmatch(key))}
     metadata = found.get("metadata", {})
-    assert isinstance(metadata, dict)  # field_problems saw to it
+    assert isinstance(metadata, dict)  # checked by field_problems
     return Message(
         episode_id=fields["episodeId"],
         episode_name=fields["episodeName"],

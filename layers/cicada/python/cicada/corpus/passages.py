@@ -18,11 +18,11 @@ class CorpusModel(BaseModel):
 
 class _Place(CorpusModel):
     def voice(self) -> str | None:
-        """Whose words they are; None where they are nobody's speech."""
+        """The speaker; None if the text is not speech."""
         return None
 
     def whole(self) -> str | None:
-        """What passages with the same text in several languages have in common; None where each stands for itself."""
+        """Id shared by translations of one text; None if there are none."""
         return None
 
 
@@ -37,7 +37,7 @@ class ScriptLocator(_Place):
     speaker: str
 
     def label(self) -> str:
-        """One line for people: episode, chapter, message and speaker."""
+        """One line for people."""
         return f"{self.episode_name} · {self.chapter_id} · {self.message_id} · {self.speaker}"
 
     def names(self) -> dict[str, str]:
@@ -54,12 +54,10 @@ class ScriptLocator(_Place):
         """What searches filter by."""
         return {"episode": self.episode_id, "speaker": self.speaker}
 
-    def voice(self) -> str | None:
-        """Whose words they are."""
+    def voice(self) -> str | None:  # noqa: D102 (see the base class)
         return self.speaker
 
-    def whole(self) -> str | None:
-        """What passages with the same text in several languages have in common: the message."""
+    def whole(self) -> str | None:  # noqa: D102
         return f"{self.episode_id}/{self.message_id}"
 
 
@@ -73,7 +71,7 @@ class DocumentLocator(_Place):
     section: str | None = Field(None, description="the headings above it, outermost first")
 
     def label(self) -> str:
-        """One line for people: title or source, section and page."""
+        """One line for people."""
         page = None if self.page is None else f"page {self.page}"
         return " · ".join(part for part in (self.title or self.source, self.section, page) if part)
 
@@ -98,11 +96,11 @@ class NoteLocator(_Place):
     noted_at_ms: int = Field(description="when the user said so, in epoch milliseconds")
 
     def label(self) -> str:
-        """One line for people: whose note it is, and of what."""
+        """One line for people."""
         return f"your note · {self.profile} · {self.field}"
 
     def lead(self) -> str:
-        """What stands before the value where a fact is shown as a source."""
+        """Written before the value where a note is shown as a source."""
         return f"{self.profile} · {self.field}: "
 
     def names(self) -> dict[str, str]:
@@ -115,23 +113,19 @@ class NoteLocator(_Place):
 
 
 Locator = Annotated[ScriptLocator | DocumentLocator, Field(discriminator="kind")]
-"""Every kind of locator that a passage may have. All have the same methods."""
+"""Of a passage. All kinds have the same methods."""
 CitedLocator = Annotated[ScriptLocator | DocumentLocator | NoteLocator, Field(discriminator="kind")]
-"""Every kind of locator of what an answer may cite."""
-
-
-def _is_empty(value: tuple[str, ...]) -> bool:
-    return not value
+"""Of what an answer may cite."""
 
 
 class Passage(CorpusModel):
-    """What is found and cited.
+    """The unit that is found and cited.
 
-    ``text`` is the passage's own words: what is shown and cited. ``context`` is the text with enough of its neighbours
-    to be understood by whoever reads it (a short reply means nothing alone).
+    ``text`` is shown and cited. ``context`` is the text with enough of its neighbours to be understood (a short reply
+    means nothing alone).
 
-    What enrichment adds (``summary``, ``entities``, ``codes``) is left out where it is written and there is none: a
-    passage that nobody enriched is written, and digested, as it was before there was enrichment.
+    Empty enrichment (``summary``, ``entities``, ``codes``) is not serialised: a passage without it is written, and
+    digested, as before enrichment existed.
     """
 
     id: str = Field(min_length=1, max_length=256, description="unique in its collection and stable across loads")
@@ -146,8 +140,10 @@ class Passage(CorpusModel):
         description="what it says, in a sentence or two; None where nobody made one",
     )
     entities: tuple[str, ...] = Field(
-        (), exclude_if=_is_empty, description="who and what it names, as written most often, each once"
+        (), exclude_if=lambda value: not value, description="who and what it names, as written most often, each once"
     )
     codes: tuple[str, ...] = Field(
-        (), exclude_if=_is_empty, description="identifiers in it, such as part numbers and error codes, each once"
+        (),
+        exclude_if=lambda value: not value,
+        description="identifiers in it, such as part numbers and error codes, each once",
     )

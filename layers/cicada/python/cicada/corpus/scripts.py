@@ -1,18 +1,18 @@
-"""Reading scripts: files of messages in JSON (an array of objects) or JSONL (an object a line).
+"""Read scripts: files of messages in JSON (an array of objects) or JSONL (an object a line).
 
-A script is read whole or not at all: what is wrong with it is collected, up to a bound, and told together, and then
-nothing of it is returned.
+A script is read whole or not at all: its problems are collected, up to a limit, and raised together.
 """
 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cicada.corpus.messages import FieldProblem, Message, field_problems, to_message
+from cicada.corpus.messages import Message, field_problems, to_message
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import CorpusInvalid
 
@@ -20,30 +20,18 @@ MAX_FILE_BYTES = ReadLimits().max_bytes  # the only bound of this reader
 MAX_PROBLEMS = 20  # reported at once: enough to fix a file in one go, few enough to read
 SUFFIXES = (".json", ".jsonl")
 
-_BOM = b"\xef\xbb\xbf"
 _WHITE_SPACE = " \t\n\r"
 
 
-@dataclass(frozen=True)
-class FilePosition:
-    """A line of a file, counted from 1."""
-
-    file: Path
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
 class _TooManyProblemsError(Exception):
-    """Reading on would tell nothing more."""
+    """The limit of reported problems is reached."""
 
 
 class _Problems:
     def __init__(self) -> None:
         self._told: list[str] = []
 
-    def add(self, place: FilePosition | Path, problem: FieldProblem | str) -> None:
+    def add(self, place: str, problem: str) -> None:
         self._told.append(f"{place}: {problem}")
         if len(self._told) == MAX_PROBLEMS:
             self._told.append(f"reading stopped after {MAX_PROBLEMS} problems")
@@ -55,7 +43,7 @@ class _Problems:
 
 
 def script_files(paths: Iterable[Path]) -> list[Path]:
-    """The files that paths stand for: a file itself, a folder's ``.json`` and ``.jsonl`` files in order of name. Raises
+    """The script files of some paths: files themselves, and folders' ``.json`` and ``.jsonl`` files by name. Raises
     CorpusInvalid if a path does not exist, has another ending, or is a folder without such files."""
     files: list[Path] = []
     problems: list[str] = []
@@ -78,16 +66,14 @@ def script_files(paths: Iterable[Path]) -> list[Path]:
 
 def read_script(files: Sequence[Path]) -> list[Message]:
     """Read the messages of all files as one script, in order. Raises CorpusInvalid if a file cannot be read or breaks
-    the format, a ``messageId`` comes twice, or an episode has two names; every line of the error names the file, the
-    line (of a JSON array, the one where the element begins), and the field."""
+    the format, a ``messageId`` is repeated, or an episode has two names; every line of the error names file, line (in a
+    JSON array, where the element begins) and field."""
     problems = _Problems()
     script = _Script(problems)
-    try:
+    with suppress(_TooManyProblemsError):
         for file in files:
             for place, element in _elements(file, problems):
                 script.add(place, element)
-    except _TooManyProblemsError:
-        pass
     problems.raise_if_any()
     if not script.messages:
         raise CorpusInvalid(f"{', '.join(map(str, files))}: holds no message")
@@ -100,10 +86,10 @@ class _Script:
     def __init__(self, problems: _Problems) -> None:
         self.messages: list[Message] = []
         self._problems = problems
-        self._places: dict[str, FilePosition] = {}
-        self._episodes: dict[str, tuple[str, FilePosition]] = {}
+        self._places: dict[str, str] = {}
+        self._episodes: dict[str, tuple[str, str]] = {}
 
-    def add(self, place: FilePosition, element: Any) -> None:
+    def add(self, place: str, element: Any) -> None:
         found = field_problems(element)
         for problem in found:
             self._problems.add(place, problem)
@@ -111,38 +97,38 @@ class _Script:
             return
         message = to_message(element)
         if first := self._places.get(message.message_id):
-            self._problems.add(place, FieldProblem("messageId", f"{message.message_id} is at {first} already"))
+            self._problems.add(place, f"messageId: {message.message_id} is at {first} already")
         self._places.setdefault(message.message_id, place)
         name, named_at = self._episodes.setdefault(message.episode_id, (message.episode_name, place))
         if name != message.episode_name:
-            told = f"episode {message.episode_id} is named {name!r} at {named_at}"
-            self._problems.add(place, FieldProblem("episodeName", told))
+            self._problems.add(place, f"episodeName: episode {message.episode_id} is named {name!r} at {named_at}")
         self.messages.append(message)
 
 
-def _elements(file: Path, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
+def _elements(file: Path, problems: _Problems) -> Iterator[tuple[str, Any]]:
+    """Each element with its place, ``file:line``."""
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
-            problems.add(file, f"is larger than {MAX_FILE_BYTES // 2**20} MiB")
+            problems.add(str(file), f"is larger than {MAX_FILE_BYTES // 2**20} MiB")
             return
         data = file.read_bytes()
-    except OSError as error:
-        problems.add(file, f"cannot be read: {error.strerror}")
-        return
-    if data.startswith(_BOM):
-        problems.add(FilePosition(file, 1), "begins with a byte order mark: save it as UTF-8 without one")
-        return
-    try:
+        if data.startswith(BOM_UTF8):
+            problems.add(f"{file}:1", "begins with a byte order mark: save it as UTF-8 without one")
+            return
         text = data.decode()
+    except OSError as error:
+        problems.add(str(file), f"cannot be read: {error.strerror}")
+        return
     except UnicodeDecodeError as error:
-        problems.add(FilePosition(file, data.count(b"\n", 0, error.start) + 1), "is not UTF-8")
+        line = data.count(b"\n", 0, error.start) + 1
+        problems.add(f"{file}:{line}", "is not UTF-8")
         return
     yield from _lines(file, text, problems) if file.suffix == ".jsonl" else _array(file, text, problems)
 
 
-def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
+def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        place = FilePosition(file, number)
+        place = f"{file}:{number}"
         if not line.strip(_WHITE_SPACE):
             problems.add(place, "is empty: every line must be an object")
             continue
@@ -152,66 +138,58 @@ def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[FilePos
             problems.add(place, _json_problem(error))
 
 
-def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
-    """The elements of a JSON array, each with the line where it begins. An array that breaks off ends the reading."""
-    cursor = _Cursor(file, text)
+def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[str, Any]]:
+    """The elements of a JSON array, each at the line where it begins. A broken array ends the reading."""
+    cursor = _Cursor(text)
     if not cursor.take("["):
-        problems.add(cursor.place(), "must be an array: '[' is missing")
+        problems.add(f"{file}:{cursor.line()}", "must be an array: '[' is missing")
         return
     closed = cursor.take("]")
     while not closed:
-        place = cursor.place()
+        line = cursor.line()
         try:
             element, cursor.at = _DECODER.raw_decode(text, cursor.at)
         except (ValueError, RecursionError) as error:
-            line = error.lineno if isinstance(error, json.JSONDecodeError) else place.line
-            problems.add(FilePosition(file, line), _json_problem(error))
+            at = error.lineno if isinstance(error, json.JSONDecodeError) else line
+            problems.add(f"{file}:{at}", _json_problem(error))
             return
-        yield place, element
+        yield f"{file}:{line}", element
         closed = cursor.take("]")
         if not closed and not cursor.take(","):
-            problems.add(cursor.place(), "',' or ']' is missing")
+            problems.add(f"{file}:{cursor.line()}", "',' or ']' is missing")
             return
-    if not cursor.ended():
-        problems.add(cursor.place(), "there is more after the array's end")
+    line = cursor.line()
+    if cursor.at < len(text):
+        problems.add(f"{file}:{line}", "there is more after the array's end")
 
 
 class _Cursor:
-    """A position in a text that is not read backwards."""
+    """A position in a text that is read forwards only; it counts lines as it goes."""
 
-    def __init__(self, file: Path, text: str) -> None:
+    def __init__(self, text: str) -> None:
         self.at = 0
-        self._file = file
         self._text = text
         self._counted_to = 0
         self._line = 1
 
-    def place(self) -> FilePosition:
-        """Where the next character that is not white space stands."""
-        self._skip()
+    def line(self) -> int:
+        """Skip white space; the line of the next character."""
+        while self.at < len(self._text) and self._text[self.at] in _WHITE_SPACE:
+            self.at += 1
         self._line += self._text.count("\n", self._counted_to, self.at)
         self._counted_to = self.at
-        return FilePosition(self._file, self._line)
+        return self._line
 
     def take(self, character: str) -> bool:
-        """Step over the character, and white space before it, if it comes next."""
-        self._skip()
+        """Skip white space, and the character if it comes next."""
+        self.line()
         taken = self._text.startswith(character, self.at)
         self.at += taken
         return taken
 
-    def ended(self) -> bool:
-        """Whether only white space is left."""
-        self._skip()
-        return self.at == len(self._text)
-
-    def _skip(self) -> None:
-        while self.at < len(self._text) and self._text[self.at] in _WHITE_SPACE:
-            self.at += 1
-
 
 class _FieldTwiceError(ValueError):
-    """An object names a field twice: JSON's own reader would keep one of them, silently."""
+    """An object repeats a field; Python's JSON decoder would silently keep the last."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""From messages to passages: each drawn towards its neighbours, so that a short reply can be found and understood.
+"""Make passages of messages, each with a share of its neighbours, so that short replies are found and understood.
 
-A message alone is often no more than "Me." or "Not before four.". To embed it together with its neighbours as one
-text makes it findable, but makes all messages of a scene look alike, so that the one that answers is lost among them.
-So each message is embedded alone, and a fading share of its neighbours' vectors is added to its own. Measured on the
-sample's questions (``benchmarks/retrieval_quality.py``) this beats both.
+A message alone is often only "Me." or "Not before four.". Embedded as one text with its neighbours it is found, but all
+messages of a scene look alike. So each message is embedded alone, and a fading share of its neighbours' vectors is
+added, which beats both on the sample's questions (``benchmarks/retrieval_quality.py``).
 """
 
 from __future__ import annotations
@@ -19,23 +18,19 @@ from cicada.corpus.passages import Passage, ScriptLocator
 
 @dataclass(frozen=True)
 class Window:
-    """How much of a message's surroundings, in its own chapter, comes with it."""
+    """How much of its chapter a message is combined with."""
 
     reach: int = 2  # neighbours on either side
     fade: float = 0.5  # weight of the nearest neighbours' vectors, squared for the next ones, and so on
-    max_context_chars: int = 700
-    """Characters of the context: the nearer neighbours come first, and the message itself is always whole."""
+    max_context_chars: int = 700  # nearer neighbours come first; the message itself is never cut
 
 
 DEFAULT_WINDOW = Window()
 
 
 def passages(collection: str, messages: Sequence[Message], window: Window = DEFAULT_WINDOW) -> Iterator[Indexable]:
-    """Make a passage of each message in each of its languages, in order.
-
-    A passage in another language than English is named after its message and language (``m12#jpn``), and cites the
-    same message.
-    """
+    """A passage of each message in each of its languages, in order; the id of one in another language than English
+    names it (``m12#jpn``)."""
     for _, chapter in groupby(messages, key=lambda message: (message.episode_id, message.chapter_id)):
         run = list(chapter)
         for language in dict.fromkeys(language for message in run for language in message.texts):
@@ -43,7 +38,9 @@ def passages(collection: str, messages: Sequence[Message], window: Window = DEFA
             lines = [f"{message.speaker}: {message.texts[language]}" for message in spoken]
             for at, message in enumerate(spoken):
                 passage = _passage(collection, message, language, _context(lines, at, window))
-                yield Indexable(passage, _parts(lines, at, window))
+                near = _neighbours(at, len(lines), window.reach)
+                fading = (WeightedText(lines[one], window.fade ** abs(one - at)) for one in near)
+                yield Indexable(passage, (WeightedText(lines[at], 1.0), *fading))
 
 
 def _passage(collection: str, message: Message, language: str, context: str) -> Passage:
@@ -61,14 +58,6 @@ def _passage(collection: str, message: Message, language: str, context: str) -> 
             speaker=message.speaker,
         ),
         metadata=dict(message.metadata) if main else {**message.metadata, LANGUAGE_KEY: language},
-    )
-
-
-def _parts(lines: Sequence[str], at: int, window: Window) -> tuple[WeightedText, ...]:
-    neighbours = _neighbours(at, len(lines), window.reach)
-    return (
-        WeightedText(lines[at], 1.0),
-        *(WeightedText(lines[near], window.fade ** abs(near - at)) for near in neighbours),
     )
 
 
