@@ -18,7 +18,7 @@ from cicada.index.lexical.search import LexicalQuery
 from cicada.index.list_columns import LIST_FIELDS, ListPart
 from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.ports import ObjectStore
-from cicada.index.segment_format import Span
+from cicada.index.segment_format import gather_groups
 from cicada.index.segment_reader import RoundReader, SegmentSections, open_segments
 from cicada.index.texts import TextPart
 from cicada.index.vectors.part import VectorPart
@@ -145,7 +145,7 @@ class LoadedIndex:
         ]
         spans = [one.texts.place_spans(rows) if rows else [] for one, rows in zip(scope.segments, every, strict=True)]
         found: list[tuple[int, int]] = []
-        for number, (rows, data) in enumerate(zip(every, self._gather(spans), strict=True)):
+        for number, (rows, data) in enumerate(zip(every, gather_groups(self.rounds.gather, spans), strict=True)):
             places = scope.segments[number].texts.places(rows, data) if rows else []
             found += [(number, row) for _, row in sorted(zip(places, rows, strict=True))]
         return found
@@ -158,9 +158,13 @@ class LoadedIndex:
         asked = list(by_segment.items())
         texts = [scope.segments[segment].texts for segment, _ in asked]
 
-        place_data = self._gather([part.place_spans(of) for part, (_, of) in zip(texts, asked, strict=True)])
+        place_data = gather_groups(
+            self.rounds.gather, [part.place_spans(of) for part, (_, of) in zip(texts, asked, strict=True)]
+        )
         places = [part.places(of, data) for part, (_, of), data in zip(texts, asked, place_data, strict=True)]
-        block_data = self._gather([part.block_spans(at) for part, at in zip(texts, places, strict=True)])
+        block_data = gather_groups(
+            self.rounds.gather, [part.block_spans(at) for part, at in zip(texts, places, strict=True)]
+        )
         found: dict[tuple[int, int], Passage] = {}
         for part, (segment, of), at, data in zip(texts, asked, places, block_data, strict=True):
             found.update(zip(((segment, row) for row in of), part.passages(at, data), strict=True))
@@ -180,7 +184,7 @@ class LoadedIndex:
         segments = tuple(one for one in self.segments if not collections or one.entry.collection in collections)
         listed = {name: where.pop(name) for name in LIST_FIELDS if name in where}
         self._open_fields(segments, where, listed)
-        rows = self._gather([segment.lists.row_spans(listed) for segment in segments])
+        rows = gather_groups(self.rounds.gather, [segment.lists.row_spans(listed) for segment in segments])
         allowed: list[Mask | None] = []
         count = 0
         for segment, found in zip(segments, rows, strict=True):
@@ -193,15 +197,10 @@ class LoadedIndex:
     def _open_fields(self, segments: Sequence[OpenSegment], columns: RowFilter, lists: RowFilter) -> None:
         """Read the columns, and the dictionaries of list columns, that a filter needs, in one round."""
         spans = [[*one.columns.spans(columns), *one.lists.spans(lists)] for one in segments]
-        for segment, found in zip(segments, self._gather(spans), strict=True):
+        for segment, found in zip(segments, gather_groups(self.rounds.gather, spans), strict=True):
             of_columns = len(segment.columns.spans(columns))
             segment.columns.decode(columns, found[:of_columns])
             segment.lists.open(lists, found[of_columns:])
-
-    def _gather(self, spans: Sequence[Sequence[Span]]) -> list[list[memoryview]]:
-        """Read a list of spans for each of several segments in one round."""
-        data = iter(self.rounds.gather([span for each in spans for span in each]))
-        return [[next(data) for _ in each] for each in spans]
 
 
 def _passing(segment: OpenSegment, mask: Mask | None) -> int:

@@ -25,9 +25,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field, ValidationError
 
@@ -61,8 +62,7 @@ class Sections(Protocol):
         """A body section, if it is in memory whole; never reads."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Bytes ``start`` to ``start + length`` of a body section."""
 
     sections: Sections
@@ -79,6 +79,14 @@ def whole(sections: Sections, name: str) -> Span:
 Gather = Callable[[Sequence[Span]], list[memoryview]]
 """Reads spans of any number of segments, in order, as one round of parallel ranges; resident spans cost nothing. Raises
 IndexCorrupt if they are damaged, or IndexUnavailable."""
+
+
+def gather_groups(gather: Gather, groups: Iterable[Sequence[Span]]) -> list[list[memoryview]]:
+    """Read several lists of spans in one round."""
+    groups = list(groups)
+    data = iter(gather([span for group in groups for span in group]))
+    return [list(islice(data, len(group))) for group in groups]
+
 
 MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2

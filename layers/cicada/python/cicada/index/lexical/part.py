@@ -1,4 +1,4 @@
-"""The lexical part of one segment, opened: checks that it fits together, and reads dictionary entries and postings."""
+"""The lexical part of one segment, opened: checks its sections, and reads dictionary entries and postings."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index import lexical
 from cicada.index.lexical.dictionary import DictionaryBlock, TermDictionary, TermEntry
 from cicada.index.lexical.postings import PostingList
+from cicada.index.lexical.query_parser import Clause, Prefix
 from cicada.index.segment_format import Sections, Span, whole
 
 _LOOK_UP_RATIO = 16  # looking up a deleted row costs about as much as reading this many postings
-MAX_REMEMBERED_COUNTS = 65_536  # terms whose number of living rows is remembered, about 100 bytes each
+MAX_REMEMBERED_COUNTS = 65_536  # cached numbers of living rows, about 100 bytes each
 
 
 class Alive:
-    """What tombstones leave of one part: rows, their lengths, and how many of them have a term."""
+    """The living rows of one part: their number, their lengths, and how many of them have a term."""
 
     def __init__(self, mask: NDArray[np.bool_] | None, lengths: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Take a mask ``(n,)``, which must not change any more (None for all rows), and the rows' lengths ``(n,)``."""
+        """Take a mask ``(n,)``, which must not change (None for all rows), and the rows' lengths ``(n,)``."""
         self.mask = mask
         living = lengths if mask is None else lengths[mask]
         self.count = len(living)
         self.total_length = int(living.sum(dtype=np.int64))
         self._dead = np.zeros(0, np.intp) if mask is None else np.flatnonzero(~mask)
-        self._counts: dict[object, int] = {}
+        self._counts: dict[Clause, int] = {}
 
-    def count_of(self, postings: PostingList, key: object | None) -> int:
-        """How many living rows a list has; remembered under a key that identifies the list, if one is given."""
-        if not len(self._dead):
-            return len(postings)
-        count = self._counts.get(key) if key is not None else None
+    def count_of(self, postings: PostingList | None, clause: Clause) -> int:
+        """How many living rows a clause's list has. The count is cached, but not of a prefix.
+
+        What a prefix stands for depends on the other parts of the search.
+        """
+        if postings is None or not len(self._dead):
+            return 0 if postings is None else len(postings)
+        count = None if isinstance(clause, Prefix) else self._counts.get(clause)
         if count is None:
             if len(self._dead) * _LOOK_UP_RATIO < len(postings):
                 count = len(postings) - int(np.count_nonzero(postings.look_up(self._dead)))
@@ -43,14 +47,12 @@ class Alive:
                 count = int(np.count_nonzero(self.mask.take(postings.rows())))
             if len(self._counts) >= MAX_REMEMBERED_COUNTS:
                 self._counts.clear()
-            if key is not None:
-                self._counts[key] = count
+            self._counts[clause] = count
         return count
 
 
-AVERAGES_REMEMBERED = 3
-"""Average lengths whose norms a part remembers: one for each choice of collections and each version."""
-MAX_REMEMBERED_ENTRIES = 16_384  # dictionary entries that a part remembers, about 300 bytes each
+AVERAGES_REMEMBERED = 3  # average lengths whose norms a part caches: one per choice of collections and version
+MAX_REMEMBERED_ENTRIES = 16_384  # dictionary entries that a part caches, about 300 bytes each
 
 
 def length_norms(lengths: NDArray[np.float64], average: float) -> NDArray[np.float32]:
@@ -62,12 +64,12 @@ class LexicalPart:
     """One segment's dictionary and postings."""
 
     body_names: ClassVar[tuple[str, ...]] = (lexical.LENGTHS, lexical.DICTIONARY, lexical.POSTINGS, lexical.POSITIONS)
-    """Sections that a search needs in memory to read nothing, in loading order; only phrases need the last."""
+    """Sections that searches read, in loading order; only phrases need the last."""
 
     def __init__(self, sections: Sections, count: int) -> None:
         """Open the part of a segment of ``count`` rows; reads only the head.
 
-        Raises IndexCorrupt; IndexMismatch if another version of the analyser or of the format wrote the part.
+        Raises IndexCorrupt, or IndexMismatch if another version of the analyser or of the format wrote the part.
         """
         meta = sections.meta(lexical.PART)
         if (_number(meta, "format"), _number(meta, "analyzer")) != (lexical.FORMAT, lexical.ANALYZER_VERSION):
@@ -91,38 +93,29 @@ class LexicalPart:
             or sections.size(lexical.LANGUAGES) != count
             or not 0 <= self._postings_size - self.postings * (2 + self.code_width) <= self.terms
         ):
-            raise IndexCorrupt("the sizes of the lexical part do not fit")
+            raise IndexCorrupt("the lexical part's sections have inconsistent sizes")
         self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(lexical.WEIGHT_UNITS)
         self._remembered: dict[bytes, TermEntry | None] = {}
         self._norms: dict[float, NDArray[np.float32]] = {}
         self._alive: Alive | None = None
 
-    # --- the dictionary ---
-
     def remembered(self, term: bytes) -> tuple[bool, TermEntry | None]:
-        """Whether a term's entry is known without a read, and the entry; None if the dictionary lacks the term."""
+        """Whether a term was looked up before, and its entry; None if the dictionary lacks it."""
         try:
             return True, self._remembered[term]
         except KeyError:
-            at = self.dictionary.block_of(term)
-            if at is None:
-                return True, None
-            resident = self.sections.resident(lexical.DICTIONARY)
-            if resident is None:
-                return False, None
-            start, length = self.dictionary.span(at)
-            return True, self.look_up(term, self.block(resident[start : start + length]))
+            return False, None
 
     def block_span(self, at: int) -> Span:
-        """The bytes of one block of the dictionary."""
+        """Where one block of the dictionary lies."""
         return Span(self.sections, lexical.DICTIONARY, *self.dictionary.span(at))
 
     def block(self, data: memoryview) -> DictionaryBlock:
-        """One block, read."""
+        """Parse a block of the dictionary."""
         return DictionaryBlock(data, self.row_blocks)
 
     def look_up(self, term: bytes, block: DictionaryBlock) -> TermEntry | None:
-        """Find a term in its block, and remember what was found."""
+        """Find a term in its block, and cache the result."""
         entry = block.find(term)
         if entry is not None:
             self.check(entry)
@@ -132,7 +125,7 @@ class LexicalPart:
         return entry
 
     def check(self, entry: TermEntry) -> None:
-        """Raises IndexCorrupt if an entry points past its sections, or its postings are not of their number."""
+        """Raises IndexCorrupt if an entry points past its sections, or its postings have another size."""
         size = sum(entry.counts) * (2 + self.code_width)
         if (
             entry.postings_size != size + (size & 1)
@@ -140,43 +133,29 @@ class LexicalPart:
             or entry.positions_size < 0
             or entry.positions_start + entry.positions_size > self._positions_size
         ):
-            raise IndexCorrupt("an entry of the dictionary does not fit its postings")
-
-    # --- postings and lengths ---
+            raise IndexCorrupt("a dictionary entry does not match its postings")
 
     def postings_span(self, entry: TermEntry) -> Span:
-        """The bytes of a term's postings."""
+        """Where a term's postings lie."""
         return Span(self.sections, lexical.POSTINGS, entry.postings_start, entry.postings_size)
 
     def positions_span(self, entry: TermEntry) -> Span:
-        """The bytes of a term's positions."""
+        """Where a term's positions lie."""
         return Span(self.sections, lexical.POSITIONS, entry.positions_start, entry.positions_size)
 
     def lengths_span(self) -> Span:
-        """The lengths of all rows."""
+        """Where the lengths of all rows lie."""
         return whole(self.sections, lexical.LENGTHS)
 
-    def counted(self, mask: NDArray[np.bool_] | None) -> Alive | None:
-        """The living rows of a mask, if they were counted last."""
+    def alive(self, mask: NDArray[np.bool_] | None, lengths: memoryview) -> Alive:
+        """The living rows of a mask ``(n,)``, None for all; the last mask's are cached."""
         alive = self._alive
-        return alive if alive is not None and alive.mask is mask else None
-
-    def alive(self, mask: NDArray[np.bool_] | None, lengths: memoryview | None) -> Alive:
-        """The living rows of a mask ``(n,)``, None for all; those of the last mask are remembered.
-
-        ``lengths`` are all rows' lengths; None if they are resident, or if the rows are counted.
-        """
-        alive = self.counted(mask)
-        if alive is None:
+        if alive is None or alive.mask is not mask:
             alive = self._alive = Alive(mask, self._lengths(lengths))
         return alive
 
-    def norms(self, average: float, lengths: memoryview | None) -> NDArray[np.float32]:
-        """BM25's length norm of each row; those of the last averages are remembered (4 bytes a row each).
-
-        ``average`` is the average length of living rows, in units of 1/64; ``lengths`` are all rows' lengths, None if
-        they are resident.
-        """
+    def norms(self, average: float, lengths: memoryview) -> NDArray[np.float32]:
+        """BM25's length norm of each row, for an average length in units of 1/64; the last averages' are cached."""
         norms = self._norms.get(average)
         if norms is None:
             norms = length_norms(self._lengths(lengths).astype(np.float64), average)
@@ -184,18 +163,14 @@ class LexicalPart:
             self._norms = dict([*latest, (average, norms)])  # replaced, not changed: other threads read it
         return norms
 
-    def _lengths(self, data: memoryview | None) -> NDArray[np.unsignedinteger[Any]]:
-        if data is None:
-            data = self.sections.resident(lexical.LENGTHS)
-        if data is None:
-            raise ValueError("the lengths are neither in memory nor given")
+    def _lengths(self, data: memoryview) -> NDArray[np.unsignedinteger[Any]]:
         return np.frombuffer(data, f"<u{self.length_width}")
 
 
 def _number(meta: Mapping[str, Any], name: str) -> int:
     value = meta.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise IndexCorrupt(f"the lexical part says {value!r} for {name}")
+        raise IndexCorrupt(f"the lexical part has an invalid {name}: {value!r}")
     return value
 
 
@@ -207,5 +182,5 @@ def _languages(meta: Mapping[str, Any], count: int) -> dict[str, int]:
         or sum(languages.values()) != count
         or len(languages) > 256
     ):
-        raise IndexCorrupt("the lexical part does not tell its rows' languages")
+        raise IndexCorrupt("the lexical part has invalid language counts")
     return dict(languages)

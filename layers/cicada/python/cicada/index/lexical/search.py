@@ -1,104 +1,102 @@
 """BM25 over the lexical parts of all segments, with the statistics of all their living rows.
 
-A passage's score is the sum, over what the query asks for, of idf x (k1 + 1) x tf / (tf + k1 x (1 - b + b x length /
-average length)), with idf = ln(1 + (N - df + 0.5) / (df + 0.5)) as in Lucene. N, df and the average length are counted
-over the living rows of all segments, so that scores depend neither on how the corpus is cut nor on what is deleted.
+A passage's score is the sum, over the query's clauses, of idf x (k1 + 1) x tf / (tf + k1 x (1 - b + b x length /
+average length)), with idf = ln(1 + (N - df + 0.5) / (df + 0.5)) as in Lucene. N, df and the average length count the
+living rows of all segments, so that scores depend neither on how the corpus is cut nor on what is deleted.
 
-A query reads in two rounds: blocks of dictionaries (and lengths), then postings. Resident sections are not read.
+A query reads in two rounds: blocks of dictionaries and lengths, then postings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
-from cicada.index.lexical import K1, LENGTHS, POSITIONS, POSTINGS, TERMS_PER_BLOCK
+from cicada.index.lexical import K1, TERMS_PER_BLOCK
 from cicada.index.lexical.dictionary import TermEntry
-from cicada.index.lexical.part import Alive, LexicalPart
+from cicada.index.lexical.part import LexicalPart
 from cicada.index.lexical.postings import CodedList, PostingList, merged, phrase_list
 from cicada.index.lexical.query_parser import Clause, Phrase, Prefix, QueryAnalyzer
 from cicada.index.lexical.ranking import WeightedPostings, best_rows, kth_largest, scores_of
-from cicada.index.segment_format import Gather, Span
+from cicada.index.segment_format import Gather, Span, gather_groups
 
-MAX_EXPANSIONS = 256  # terms that a prefix stands for at most: the first in alphabetical order, over all parts
+MAX_EXPANSIONS = 256  # terms of a prefix at most: the first in alphabetical order, over all parts
 _EXPANSION_BLOCKS = MAX_EXPANSIONS // TERMS_PER_BLOCK + 1
 
-Entries = list[dict[bytes, TermEntry]]  # for each part, the entries of the terms that it has
+Expansions = Mapping[bytes, Sequence[bytes]]  # the terms that begin with each prefix
 
 
-def read_entries(
-    parts: Sequence[LexicalPart], clauses: Iterable[Clause], gather: Gather, besides: Sequence[Span]
-) -> tuple[Entries, dict[bytes, list[bytes]], list[memoryview]]:
-    """First round, dictionaries: entries by part, the terms that each prefix stands for, the bytes of ``besides``."""
+class _PartEntries:
+    """The dictionary entries of one part that a query needs."""
+
+    def __init__(self, part: LexicalPart, terms: Iterable[bytes], prefixes: Iterable[bytes]) -> None:
+        self.part = part
+        self.entries: dict[bytes, TermEntry] = {}
+        self.expansions: dict[bytes, dict[bytes, TermEntry]] = {prefix: {} for prefix in prefixes}
+        self._blocks: dict[int, list[bytes]] = {}
+        """The dictionary's blocks to read, and the terms to look up in each."""
+        for term in terms:
+            looked_up, entry = part.remembered(term)
+            if entry is not None:
+                self.entries[term] = entry
+            elif not looked_up and (at := part.dictionary.block_of(term)) is not None:
+                self._blocks.setdefault(at, []).append(term)
+        for prefix in prefixes:
+            for at in part.dictionary.blocks_of(prefix, _EXPANSION_BLOCKS):
+                self._blocks.setdefault(at, [])
+
+    def spans(self) -> list[Span]:
+        return [self.part.block_span(at) for at in self._blocks]
+
+    def read(self, data: Sequence[memoryview]) -> None:
+        """Take the bytes of :meth:`spans`."""
+        for terms, block_data in zip(self._blocks.values(), data, strict=True):
+            block = self.part.block(block_data)
+            for term in terms:
+                if (entry := self.part.look_up(term, block)) is not None:
+                    self.entries[term] = entry
+            for prefix, found in self.expansions.items():
+                for term, entry in block.starting_with(prefix):
+                    self.part.check(entry)
+                    found[term] = entry
+
+    def expand(self, expansions: Expansions) -> None:
+        """Add the entries of the terms that prefixes stand for."""
+        for prefix, terms in expansions.items():
+            found = self.expansions[prefix]
+            self.entries.update((term, found[term]) for term in terms if term in found)
+
+
+def _read_entries(
+    parts: Sequence[LexicalPart], clauses: Sequence[Clause], gather: Gather
+) -> tuple[list[_PartEntries], Expansions, list[memoryview]]:
+    """First round: the entries of each part, the terms of each prefix, and the lengths of each part's rows."""
     terms = dict.fromkeys(term for clause in clauses for term in _terms_of(clause))
     prefixes = dict.fromkeys(prefix for clause in clauses if isinstance(clause, Prefix) for prefix in clause.prefixes)
-    entries: Entries = []
-    asked: list[tuple[int, int, list[bytes]]] = []
-    for number, part in enumerate(parts):
-        known, blocks = _known_entries(part, terms, prefixes)
-        entries.append(known)
-        asked += [(number, at, wanted) for at, wanted in blocks.items()]
-    spans = [*besides, *(parts[number].block_span(at) for number, at, _ in asked)]
-    read = gather(spans) if spans else []
-    expansions: list[dict[bytes, dict[bytes, TermEntry]]] = [{prefix: {} for prefix in prefixes} for _ in parts]
-    for (number, _, wanted), data in zip(asked, read[len(besides) :], strict=True):
-        _read_block(parts[number], data, wanted, entries[number], expansions[number])
-    stands_for = _expanded(entries, expansions, prefixes) if prefixes else {}
-    return entries, stands_for, read[: len(besides)]
+    entries = [_PartEntries(part, terms, prefixes) for part in parts]
+    lengths, *blocks = gather_groups(
+        gather, [[part.lengths_span() for part in parts], *(one.spans() for one in entries)]
+    )
+    for one, data in zip(entries, blocks, strict=True):
+        one.read(data)
+    return entries, _expand(entries, prefixes), lengths
 
 
-def _expanded(
-    entries: Entries, expansions: Sequence[dict[bytes, dict[bytes, TermEntry]]], prefixes: Iterable[bytes]
-) -> dict[bytes, list[bytes]]:
-    """The terms that each prefix stands for, over all parts; adds their entries to each part's."""
-    stands_for = {
-        prefix: sorted({term for found in expansions for term in found[prefix]})[:MAX_EXPANSIONS] for prefix in prefixes
+def _expand(entries: Sequence[_PartEntries], prefixes: Iterable[bytes]) -> Expansions:
+    expansions = {
+        prefix: sorted({term for one in entries for term in one.expansions[prefix]})[:MAX_EXPANSIONS]
+        for prefix in prefixes
     }
-    for known, found in zip(entries, expansions, strict=True):
-        for prefix, expanded in stands_for.items():
-            known.update((term, found[prefix][term]) for term in expanded if term in found[prefix])
-    return stands_for
-
-
-def _known_entries(
-    part: LexicalPart, terms: Iterable[bytes], prefixes: Iterable[bytes]
-) -> tuple[dict[bytes, TermEntry], dict[int, list[bytes]]]:
-    """The entries that need no read, and the dictionary's blocks to read with the terms to look up in each."""
-    known: dict[bytes, TermEntry] = {}
-    blocks: dict[int, list[bytes]] = {}
-    for term in terms:
-        told, entry = part.remembered(term)
-        if entry is not None:
-            known[term] = entry
-        elif not told and (at := part.dictionary.block_of(term)) is not None:
-            blocks.setdefault(at, []).append(term)
-    for prefix in prefixes:
-        for at in part.dictionary.blocks_of(prefix, _EXPANSION_BLOCKS):
-            blocks.setdefault(at, [])
-    return known, blocks
-
-
-def _read_block(
-    part: LexicalPart,
-    data: memoryview,
-    wanted: Iterable[bytes],
-    entries: dict[bytes, TermEntry],
-    expansions: dict[bytes, dict[bytes, TermEntry]],
-) -> None:
-    """Add what a block has of the wanted terms, and of the terms with each prefix."""
-    block = part.block(data)
-    for term in wanted:
-        if (entry := part.look_up(term, block)) is not None:
-            entries[term] = entry
-    for prefix, found in expansions.items():
-        for term, entry in block.starting_with(prefix):
-            part.check(entry)
-            found[term] = entry
+    for one in entries:
+        one.expand(expansions)
+    return expansions
 
 
 def _terms_of(clause: Clause) -> Iterable[bytes]:
@@ -107,27 +105,36 @@ def _terms_of(clause: Clause) -> Iterable[bytes]:
     return clause.alternatives
 
 
-def read_lists(
-    parts: Sequence[LexicalPart],
-    entries: Entries,
-    clauses: Sequence[Clause],
-    stands_for: dict[bytes, list[bytes]],
-    gather: Gather,
+def _read_lists(
+    entries: Sequence[_PartEntries], clauses: Sequence[Clause], expansions: Expansions, gather: Gather
 ) -> list[list[PostingList | None]]:
-    """The second round: for each part, the list of each clause; None where no row has it."""
-    phrased = {term for clause in clauses if isinstance(clause, Phrase) for term in _terms_of(clause)}
-    coded, positions = _read_postings(parts, entries, phrased, gather)
-    return [
-        [_list_of(clause, coded[number], positions[number], stands_for) for clause in clauses]
-        for number in range(len(parts))
+    """Second round: for each part the posting list of each clause; None if no row has it."""
+    phrases = [clause for clause in clauses if isinstance(clause, Phrase)]
+    phrased = set(chain.from_iterable(map(_terms_of, phrases)))
+    placed = [list(filter(phrased.__contains__, one.entries)) for one in entries]
+    spans = [
+        [
+            *map(one.part.postings_span, one.entries.values()),
+            *(one.part.positions_span(one.entries[term]) for term in terms),
+        ]
+        for one, terms in zip(entries, placed, strict=True)
     ]
+    lists: list[list[PostingList | None]] = []
+    for one, terms, data in zip(entries, placed, gather_groups(gather, spans), strict=True):
+        coded: dict[bytes, PostingList] = {
+            term: CodedList(piece, entry.counts, one.part.code_width, one.part.frequencies, entry.bound)
+            for (term, entry), piece in zip(one.entries.items(), data, strict=False)
+        }
+        positions = dict(zip(terms, data[len(coded) :], strict=True))
+        lists.append([_list_of(clause, coded, positions, expansions) for clause in clauses])
+    return lists
 
 
 def _list_of(
     clause: Clause,
-    coded: dict[bytes, PostingList],
-    positions: dict[bytes, memoryview],
-    stands_for: dict[bytes, list[bytes]],
+    coded: Mapping[bytes, PostingList],
+    positions: Mapping[bytes, memoryview],
+    expansions: Expansions,
 ) -> PostingList | None:
     if isinstance(clause, Phrase):
         return phrase_list(
@@ -138,45 +145,9 @@ def _list_of(
         )
     terms: Iterable[bytes] = clause.alternatives
     if isinstance(clause, Prefix):
-        terms = dict.fromkeys(
-            [*clause.alternatives, *(term for prefix in clause.prefixes for term in stands_for[prefix])]
-        )
+        expanded = (term for prefix in clause.prefixes for term in expansions[prefix])
+        terms = dict.fromkeys([*clause.alternatives, *expanded])
     return merged([coded[term] for term in terms if term in coded])
-
-
-def _read_postings(
-    parts: Sequence[LexicalPart], entries: Entries, phrased: set[bytes], gather: Gather
-) -> tuple[list[dict[bytes, PostingList]], list[dict[bytes, memoryview]]]:
-    found: list[dict[bytes, memoryview]] = [{} for _ in parts]
-    positions: list[dict[bytes, memoryview]] = [{} for _ in parts]
-    spans: list[Span] = []
-    wanted: list[tuple[dict[bytes, memoryview], bytes]] = []
-    for number, part in enumerate(parts):
-        resident = part.sections.resident(POSTINGS)
-        placed = part.sections.resident(POSITIONS) if phrased else None
-        for term, entry in entries[number].items():
-            if resident is not None:
-                found[number][term] = resident[entry.postings_start : entry.postings_start + entry.postings_size]
-            else:
-                spans.append(part.postings_span(entry))
-                wanted.append((found[number], term))
-            if term not in phrased:
-                continue
-            if placed is not None:
-                positions[number][term] = placed[entry.positions_start : entry.positions_start + entry.positions_size]
-            else:
-                spans.append(part.positions_span(entry))
-                wanted.append((positions[number], term))
-    for (where, term), data in zip(wanted, gather(spans) if spans else [], strict=True):
-        where[term] = data
-    coded: list[dict[bytes, PostingList]] = [
-        {
-            term: CodedList(found[number][term], entry.counts, part.code_width, part.frequencies, entry.bound)
-            for term, entry in entries[number].items()
-        }
-        for number, part in enumerate(parts)
-    ]
-    return coded, positions
 
 
 Mask = NDArray[np.bool_] | None
@@ -192,79 +163,68 @@ class LexicalHits:
 
 
 def idf(count: int, df: int) -> float:
-    """Inverse document frequency of a term that ``df`` of ``count`` passages have, in Lucene's non-negative form."""
+    """Inverse document frequency of a term in ``df`` of ``count`` passages, in Lucene's non-negative form."""
     return math.log(1 + (count - df + 0.5) / (df + 0.5))
 
 
 class LexicalQuery:
-    """A query to some parts, analysed, with its lists read and weighed. Searching and scoring read nothing more."""
+    """An analysed query with its posting lists read and weighted. Searching and scoring read nothing more."""
 
     asked: int  # the query's distinct words, phrases and prefixes, without the most frequent words
-    found: int  # how many of them the living rows have
-    ideal: float  # the upper limit of scores: everything that was found, repeated endlessly
+    found: int  # how many of them living rows have
+    ideal: float  # the upper limit of scores: every clause that was found, repeated endlessly
     asked_ideal: float
-    """The same, as if everything had been found (once): ``ideal / asked_ideal`` is the share of the query, by weight,
-    that the corpus has."""
+    """The limit as if every clause had been found once: ``ideal / asked_ideal`` is the weighted share found."""
 
     def __init__(self, parts: Sequence[LexicalPart], query: str, alive: Sequence[Mask], gather: Gather) -> None:
-        """Prepare a query (any string): at most two rounds of reads, none if everything is in memory.
+        """Prepare a query (any string) in at most two rounds of reads.
 
-        ``alive`` masks the rows of each part that are not deleted, ``(n,)``, None for all; the arrays must not change.
-        Raises IndexCorrupt or IndexUnavailable.
+        ``alive`` masks the living rows of each part, ``(n,)``, None for all; the arrays must not change. Raises
+        IndexCorrupt or IndexUnavailable.
         """
         self._parts = parts
-        asked = QueryAnalyzer(_languages(parts)).clauses(query)
-        clauses = [clause for clause, _ in asked]
-        lengths = [number for number, part in enumerate(parts) if part.sections.resident(LENGTHS) is None]
-        entries, stands_for, read = read_entries(
-            parts, clauses, gather, [parts[number].lengths_span() for number in lengths]
-        )
-        of_part = dict(zip(lengths, read, strict=True))
-        living = [
-            part.alive(mask, of_part.get(number)) for number, (part, mask) in enumerate(zip(parts, alive, strict=True))
-        ]
         self._masks = alive
-        self._count = sum(each.count for each in living)
-        average = sum(each.total_length for each in living) / max(self._count, 1)
-        self._norms = [part.norms(average, of_part.get(number)) for number, part in enumerate(parts)]
-        lists = read_lists(parts, entries, clauses, stands_for, gather)
+        languages: Counter[str] = Counter()
+        for part in parts:
+            languages.update(part.languages)
+        asked = QueryAnalyzer(languages).clauses(query)
+        clauses = [clause for clause, _ in asked]
+        entries, expansions, lengths = _read_entries(parts, clauses, gather)
+        self._living = [part.alive(mask, data) for part, mask, data in zip(parts, alive, lengths, strict=True)]
+        self._count = sum(each.count for each in self._living)
+        self._average = sum(each.total_length for each in self._living) / max(self._count, 1)
+        self._norms = [part.norms(self._average, data) for part, data in zip(parts, lengths, strict=True)]
+        lists = _read_lists(entries, clauses, expansions, gather)
         try:
-            self._weigh(asked, lists, living, average)
+            self._weigh(asked, lists)
         except IndexError as error:
-            raise IndexCorrupt("postings are of no row") from error
+            raise IndexCorrupt("a posting names a row that does not exist") from error
 
-    def _weigh(
-        self,
-        asked: Sequence[tuple[Clause, int]],
-        lists: Sequence[Sequence[PostingList | None]],
-        living: Sequence[Alive],
-        average: float,
-    ) -> None:
+    def _weigh(self, asked: Sequence[tuple[Clause, int]], lists: Sequence[Sequence[PostingList | None]]) -> None:
         dfs = [
-            sum(
-                alive.count_of(postings, None if isinstance(clause, Prefix) else clause)
-                for alive, of_part in zip(living, lists, strict=True)
-                if (postings := of_part[at]) is not None
-            )
+            sum(living.count_of(of_part[at], clause) for living, of_part in zip(self._living, lists, strict=True))
             for at, (clause, _) in enumerate(asked)
         ]
         weights = [times * idf(self._count, df) * (K1 + 1) for (_, times), df in zip(asked, dfs, strict=True)]
         order = sorted((at for at, df in enumerate(dfs) if df), key=lambda at: (dfs[at], at))
         self.asked, self.found = len(asked), len(order)
         self.ideal, self.asked_ideal = sum(weights[at] for at in order), sum(weights)
-        self._lists: list[list[WeightedPostings]] = []
-        for part, of_part in zip(self._parts, lists, strict=True):
-            # A row's norm shrinks at most by the factor of its segment's average length to that of all segments.
-            scale = max(1.0, average / part.average_length) if part.average_length else 1.0
-            weighed = (
-                WeightedPostings(postings, np.float32(weights[at]), weights[at] * min(postings.bound * scale, 1.0))
-                for at in order
-                if (postings := of_part[at]) is not None
-            )
-            self._lists.append(list(weighed))
+        self._lists = [
+            self._weighted(part, [(of_part[at], weights[at]) for at in order])
+            for part, of_part in zip(self._parts, lists, strict=True)
+        ]
+
+    def _weighted(self, part: LexicalPart, lists: Iterable[tuple[PostingList | None, float]]) -> list[WeightedPostings]:
+        # A row's norm shrinks at most by the factor of its segment's average length to that of all segments.
+        scale = max(1.0, self._average / part.average_length) if part.average_length else 1.0
+        return [
+            WeightedPostings(postings, np.float32(weight), weight * min(postings.bound * scale, 1.0))
+            for postings, weight in lists
+            if postings is not None
+        ]
 
     def search(self, allowed: Sequence[Mask], limit: int) -> LexicalHits:
-        """The best ``limit`` rows of those allowed: for each part a mask of living rows ``(n,)``, or None for all."""
+        """The best ``limit`` rows of those allowed: for each part a mask of living rows ``(n,)``, None for all."""
         segments: list[NDArray[np.intp]] = [np.zeros(0, np.intp)]
         rows: list[NDArray[np.intp]] = [np.zeros(0, np.intp)]
         scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
@@ -287,19 +247,10 @@ class LexicalQuery:
         return LexicalHits(segment[best], row[best], score[best])
 
     def scores(self, segment: NDArray[np.intp], row: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The scores of given rows ``(k,)``, bit by bit those of a search that finds them; 0 without any match."""
+        """The scores of given rows ``(k,)``, bit by bit those of a search that finds them; 0 without a match."""
         scores = np.zeros(len(row), np.float32)
         for number in np.unique(segment).tolist():
             here = np.flatnonzero(segment == number)
             here = here[np.argsort(row[here], kind="stable")]
             scores[here] = scores_of(self._lists[number], self._norms[number], row[here])
         return scores
-
-
-def _languages(parts: Sequence[LexicalPart]) -> dict[str, int]:
-    """How many rows there are in each language."""
-    languages: dict[str, int] = {}
-    for part in parts:
-        for language, rows in part.languages.items():
-            languages[language] = languages.get(language, 0) + rows
-    return languages
