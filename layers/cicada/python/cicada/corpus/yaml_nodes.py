@@ -1,7 +1,7 @@
-"""YAML, read into plain nodes that know their lines. Nothing in a file makes anything but text, lists and mappings.
+"""Read YAML into plain nodes with lines: only text, lists and mappings.
 
-Scalars stay the text that was written, be it ``yes``, ``1_000`` or ``2026-11-21``. Tags are ignored. An alias counts as
-much as what it stands for, so that a small file cannot become a large one.
+Scalars stay text as written, such as ``yes``, ``1_000`` or ``2026-11-21``. Tags are ignored. An alias counts as much as
+its target, so that a small file cannot expand into a large one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class YamlInvalid(Exception):
-    """The text is not YAML that is read; the message says why, without the line."""
+    """The text is not valid YAML here; the message says why, without the line."""
 
     def __init__(self, line: int | None, told: str) -> None:
         super().__init__(told)
@@ -25,7 +25,7 @@ class YamlInvalid(Exception):
 
 
 class YamlTooLarge(Exception):
-    """The text is nested too deeply, or is more than may be read; the message names the limit, without the line."""
+    """The text is nested too deeply, or too large; the message names the limit, without the line."""
 
     def __init__(self, line: int, told: str) -> None:
         super().__init__(told)
@@ -42,17 +42,11 @@ class Node:
 
 
 def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = True) -> Iterator[Node]:
-    """The documents of a text, as they are read.
+    """The documents of a text, one by one.
 
-    Args:
-        max_depth: of values in one another.
-        max_nodes: of all documents, with what aliases stand for.
-        aliases: whether there may be any, and mappings merged into others (``<<``).
-
-    Raises:
-        YamlInvalid: it is not YAML, a mapping names a field twice or by something else than text, an alias stands for
-            what holds it, or there is an alias or a merge where none may be.
-        YamlTooLarge: a limit is reached.
+    ``max_depth``: of nested values; ``max_nodes``: of all documents, aliases expanded; ``aliases``: whether aliases and
+    merges (``<<``) are allowed. Raises YamlInvalid if it is not YAML, a mapping has a repeated or a non-text key, an
+    alias is recursive, or one is not allowed; and YamlTooLarge.
     """
     import yaml
 
@@ -73,7 +67,7 @@ def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = Tru
 
 
 def _line_of_unprintable(text: str) -> int | None:
-    """The line of the first character that YAML does not have: each parser tells its place in a unit of its own."""
+    """The line of the first character that YAML forbids: the parsers report its place in different units."""
     import yaml
 
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
@@ -81,7 +75,7 @@ def _line_of_unprintable(text: str) -> int | None:
 
 
 class _Builder:
-    """One document's value, from the parser's events; a stack stands for recursion."""
+    """Builds one document's value from the parser's events, with a stack instead of recursion."""
 
     def __init__(self, events: Iterator[Any], max_depth: int, max_nodes: int, aliases: bool) -> None:
         self._events = events
@@ -140,7 +134,7 @@ class _Builder:
 
 
 class _Collection:
-    """A mapping or a sequence whose end is not read yet."""
+    """An open mapping or sequence."""
 
     def __init__(self, mapping: bool, anchor: str | None, line: int, *, merges: bool) -> None:
         self.anchor = anchor
@@ -175,7 +169,7 @@ class _Collection:
     def node(self) -> Node:
         if not self._mapping:
             return Node(self._items, self._line, self.size)
-        # What a mapping says itself goes before what is merged into it, and that before what is merged later.
+        # A mapping's own entries take precedence over merged ones, and earlier merges over later ones.
         for merged in self._merged:
             if isinstance(merged.value, dict):
                 for name, node in merged.value.items():

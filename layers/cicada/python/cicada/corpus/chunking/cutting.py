@@ -1,10 +1,9 @@
 """Where chunks end, and which runs of blocks may share one.
 
-The edges of a run of units are taken from the best to the worst. One becomes a cut if the stretch that it lies in is
-still too long, and if neither side gets too short. Edges that are equally good come in the order of a digest of the
-words around them. So whether a cut is made depends on what stands near it: after an edit the chunks before and behind
-are what they were, where filling one chunk after the other would move every later cut (the idea of content-defined
-chunking: Muthitacharoen, Chen, Mazières, "A Low-Bandwidth Network File System", 2001).
+The edges between units are tried from the best to the worst. One becomes a cut if its stretch is still too long, and
+neither side gets too short. Equally good edges are ordered by a digest of the words around them. So a cut depends only
+on the text near it, and an edit changes no distant chunks (content-defined chunking: Muthitacharoen, Chen, Mazières,
+"A Low-Bandwidth Network File System", 2001).
 """
 
 from __future__ import annotations
@@ -27,11 +26,8 @@ def groups_of(
 ) -> list[list[Unit]]:
     """Group a run of units into as few chunks as its good edges allow.
 
-    Args:
-        units: in order, at least one.
-        limit: tokens of a group at most; no unit has more.
-        likeness: for each unit, how alike it is to what stands before it, in [0, 1]; None where that is not known.
-        threshold: a likeness below it makes an edge as good as a paragraph's.
+    ``limit``: tokens of a group, and at least of any unit; ``likeness``: of each unit to what precedes it, in [0, 1] or
+    None; below ``threshold`` a sentence's edge is as good as a paragraph's.
     """
     edges = [_goodness(units, at, likeness[at], threshold) for at in range(1, len(units))]
     cuts = _cuts([unit.tokens for unit in units], edges, limit, round(LEAST_SHARE * limit))
@@ -39,7 +35,7 @@ def groups_of(
 
 
 def least_groups(runs: Sequence[Sequence[Unit]], least: int) -> Iterator[tuple[int, int]]:
-    """Which neighbouring runs, each below ``least`` tokens, go together to reach it: the first, and past the last."""
+    """Group neighbouring runs, each below ``least`` tokens, to reach it: start and end of each group."""
     tokens = [sum(unit.tokens for unit in run) for run in runs]
     edges = [(0, 0.0, _digest(before[-1].text, after[0].text)) for before, after in pairwise(runs)]
     return _cuts(tokens, edges, 0, least)
@@ -58,11 +54,11 @@ def _digest(before: str, after: str) -> bytes:
 
 
 def _cuts(tokens: Sequence[float], edges: Sequence[_Goodness], limit: int, least: int) -> Iterator[tuple[int, int]]:
-    """Stretches of at most ``limit`` tokens, and of at least ``least`` where the edges allow both."""
+    """Stretches of at most ``limit`` tokens, and at least ``least`` if the edges allow both."""
     before = [0, *accumulate(tokens)]
     cuts = sorted({0, len(tokens)})
     best_first = sorted(range(1, len(tokens)), key=lambda at: edges[at - 1], reverse=True)
-    for smallest in (least, 0) if limit else (least,):  # what is within no limit is only cut where both sides suffice
+    for smallest in (least, 0) if limit else (least,):  # without a limit, cut only where both sides reach ``least``
         for at in best_first:
             place = bisect_left(cuts, at)
             start, end = before[cuts[place - 1]], before[cuts[place]]
@@ -75,11 +71,7 @@ def _cuts(tokens: Sequence[float], edges: Sequence[_Goodness], limit: int, least
 SMALL_SHARE = 1 / 8  # of ``chunk_size``: smaller sections share a chunk with small neighbours
 
 Apart = Callable[[tuple[str, ...]], Hashable]
-"""What the texts below two paths of headings must have in common to share a chunk."""
-
-
-def _alike(_path: tuple[str, ...]) -> Hashable:
-    return None
+"""A key of a path of headings: only texts with equal keys may share a chunk."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +82,11 @@ class _Section:
     body: Sequence[Unit]  # without its heading, which the path has
 
 
-def runs_of(blocks: Sequence[DocumentBlock], limit: int, apart: Apart = _alike) -> Iterator[Sequence[Unit]]:
+def runs_of(blocks: Sequence[DocumentBlock], limit: int, apart: Apart = lambda _path: None) -> Iterator[Sequence[Unit]]:
     """The runs of a document, in order: no chunk has units of two.
 
-    A heading begins a run, and is told by the ``section`` of the units below it. It stays in the text where nothing is
-    below it, and where small sections share a run. Those are neighbours, and no heading between two of them is of a
-    higher level than theirs. A record is a run by itself, and what ``apart`` tells apart is not in one run.
+    A heading begins a run, and is in the ``section`` of the units below it. It stays in the text if nothing is below
+    it, or if small sections share a run: neighbours without a higher heading between them. A record is its own run.
     """
     least = round(limit * SMALL_SHARE)
     small: list[_Section] = []
@@ -115,7 +106,7 @@ def runs_of(blocks: Sequence[DocumentBlock], limit: int, apart: Apart = _alike) 
 
 
 def common_path(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The headings above all of several sections."""
+    """The headings that several sections have in common."""
     levels = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
     return tuple(names[0] for names in levels)
 
@@ -140,7 +131,7 @@ def _sections(blocks: Sequence[DocumentBlock], limit: int) -> Iterator[_Section]
 
 
 def _belongs(section: _Section, first: _Section, level: int) -> bool:
-    """Whether no heading stands between that is of a higher level than those of the sections so far."""
+    """Whether no heading of a higher level than those of the sections so far is between."""
     above = max(level - 1, 0)
     return len(section.path) >= level and section.path[:above] == first.path[:above]
 
@@ -152,7 +143,7 @@ def _together(small: Sequence[_Section], limit: int, least: int) -> Iterator[Seq
 
 
 def _blocks(shared: Sequence[_Section]) -> Iterator[DocumentBlock]:
-    """The blocks of sections that share a run, with every heading that the path above all of them does not tell."""
+    """The blocks of sections that share a run, with the headings that their common path lacks."""
     common = common_path([section.path for section in shared])
     for section in shared:
         yield from (heading for heading in section.above if heading.section != common[: len(heading.section)])

@@ -1,4 +1,4 @@
-"""How alike what stands on either side of an edge is: by the words they share, or by an embedding model."""
+"""How similar the texts on either side of an edge are: by shared words, or by an embedding model."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ REACH = 3  # sentences compared on either side: a single one shares too few word
 
 
 def by_words(units: Sequence[Unit]) -> list[float | None]:
-    """For each unit, how alike it is to what stands before it; None for the first, and beside what is no prose.
+    """Each unit's similarity to what precedes it; None for the first, and beside units that are not prose.
 
-    The cosine of the bags of words on either side, repetitions counted by their logarithm. No statistics of the
-    document: an edit elsewhere must not change it.
+    The cosine of the bags of words, with logarithmic counts. No statistics of the document: an edit elsewhere must not
+    change it.
     """
     terms = [rough_stems(unit.text) if unit.prose else [] for unit in units]
 
     @cache
-    def bag(side: range) -> tuple[dict[str, float], float]:  # what stands behind one edge stands before another
+    def bag(side: range) -> tuple[dict[str, float], float]:  # cached: it is after one edge and before another
         counts = Counter(term for at in side for term in terms[at])
         weights = {term: 1.0 + math.log(count) for term, count in counts.items()}
         return weights, math.sqrt(sum(weight * weight for weight in weights.values()))
@@ -40,7 +40,7 @@ def by_words(units: Sequence[Unit]) -> list[float | None]:
 
 
 def by_embedding(units: Sequence[Unit], embed: Embed) -> list[float | None]:
-    """The same by the cosine of the sums of the sentences' vectors on either side."""
+    """Likewise, by the cosine of the sums of the sentences' vectors."""
     texts = list(dict.fromkeys(unit.text.strip() for unit in units if unit.prose))
     vector_of = dict(zip(texts, np.asarray(embed(texts), dtype=np.float64), strict=True)) if texts else {}
 

@@ -1,9 +1,9 @@
-"""From a document to its passages, and what their vectors and words are made of.
+"""Cut a document into passages, and choose the texts that their vectors are made of.
 
-An embedding model reads only the beginning of a long text (256 to 512 tokens are common), and one vector of many
-sentences is near to none of them. So a longer passage counts as a whole and again by its windows of whole sentences.
-Its document's title and its headings stand before each, so that it is found by what only they name: as a part of their
-own they would find no more, and one text more would have to be embedded. ``benchmarks/chunking.py`` measures both.
+An embedding model reads only the beginning of a long text (often 256 to 512 tokens), and one vector of many sentences
+is near none of them. So a longer passage is embedded whole and by windows of whole sentences. Title and headings
+precede each text, so that they find the passage as well: as a part of their own they find no more, and cost one more
+text to embed. ``benchmarks/chunking.py`` measures both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ WINDOW_TOKENS = 320  # target size of a window: about the 256 word pieces that s
 
 
 def parts_of(text: str, headings: str) -> tuple[WeightedText, ...]:
-    """The parts of a passage: its text, and its windows where it has more than one, each below its headings if any."""
+    """The parts of a passage: its text, and its windows if there are several, each below the headings."""
     windows = windows_of(text)
     above = f"{headings}\n\n" if headings else ""
     return tuple(WeightedText(above + own, 1.0) for own in [text, *(windows if len(windows) > 1 else ())])
 
 
 def windows_of(text: str) -> list[str]:
-    """As few windows of whole sentences as suffice, of about equal length: each will count the same."""
+    """The fewest windows of whole sentences, of about equal length, since their weights are equal."""
     found = [piece for sentence in sentences(text) for piece in pieces(sentence, WINDOW_TOKENS)]
     tokens = [estimated_tokens(piece) for piece in found]
     total = sum(tokens)
@@ -70,12 +70,8 @@ class DocumentChunk:
 def chunks_of(
     document: Document, options: ChunkOptions, embed: Embed | None = None, sectioning: Sectioning | None = None
 ) -> Iterator[DocumentChunk]:
-    """Cut a document that is not a script, in order: no chunk has text of two declared sections.
-
-    Raises:
-        ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
-        ModelError: from ``embed``.
-    """
+    """Cut a document that is not a script, in order: no chunk has text of two declared sections. Raises ValueError if
+    ``embed`` is needed and missing, and ModelError from it."""
     size = options.chunk_size
     for run in runs_of(document.blocks, size, *(() if sectioning is None else (sectioning.apart,))):
         leads = max(estimated_tokens(unit.lead) + 1 if unit.lead else 0 for unit in run)
@@ -105,14 +101,9 @@ def passages_of(
 ) -> list[Indexable]:
     """Cut a document that is not a script into passages, in order. Raises as :func:`chunks_of`.
 
-    A passage's id is a digest of the source, the section and its own text, without what it repeats, and of how many
-    passages before it have the same: an edit elsewhere in the document does not change it.
-
-    Args:
-        metadata: of every passage, beside what the document may say of itself
-            (:data:`~cicada.corpus.documents.METADATA_KEYS`); wins over it.
-        sectioning: the document's sections, where its collection declares some: each passage is told its own, and whom
-            the declaration names in it.
+    A passage's id is a digest of source, section and own text (without overlap), and of how many passages before it
+    have the same: an edit elsewhere in the document does not change it. ``metadata`` overrides the document's own
+    (:data:`~cicada.corpus.documents.METADATA_KEYS`); ``sectioning`` adds declared sections and names.
     """
     said = {key: document.metadata[key] for key in METADATA_KEYS if key in document.metadata}
     shared = {**said, **metadata, DOC_TYPE_KEY: document.doc_type}
@@ -143,6 +134,7 @@ def passages_of(
 
 
 def _id(source: str, chunk: DocumentChunk, earlier: int) -> str:
+    # Stored and cited: a change of this format changes the id of every passage.
     written = json.dumps([source, chunk.section, chunk.own, earlier])
     return hashlib.sha256(written.encode()).hexdigest()[:ID_DIGITS]
 
@@ -158,7 +150,7 @@ def _likeness(run: Sequence[Unit], options: ChunkOptions, embed: Embed | None) -
 
 
 def _repeated(before: Sequence[Unit], group: Sequence[Unit], options: ChunkOptions) -> Sequence[Unit]:
-    """The last whole sentences of the chunk before, as many as the overlap and this chunk have room for."""
+    """The last whole sentences of the previous chunk, as many as fit into the overlap and this chunk."""
     if not group[0].prose:
         return ()
     room = min(float(options.overlap), options.chunk_size - sum(unit.tokens for unit in group))

@@ -1,4 +1,4 @@
-"""From blocks to units: what a chunk is put together from, and what is never cut again."""
+"""Split blocks into units: the pieces that chunks are made of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAD_SHARE = 1 / 8  # of ``chunk_size``: a longer first field is not repeated
 
 
 class Edge(IntEnum):
-    """What stands between a unit and the one before it; chunks end sooner where it is higher."""
+    """What separates a unit from the previous one; chunks rather end at higher values."""
 
     WITHIN = 0  # a sentence, a line or a value goes on
     LED_UP_TO = 1  # the one before leads up to it: a heading, or words that end in a colon
@@ -25,7 +25,7 @@ class Edge(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A sentence, a list's item, a row, a block of code; of what is too long for a chunk, a part."""
+    """A sentence, a list's item, a row or a block of code, or a part of a longer one."""
 
     text: str
     tokens: float  # with its separator, unrounded: the tokens of a chunk's units add up
@@ -44,7 +44,7 @@ def joined(units: Sequence[Unit]) -> str:
 
 
 def units_of(blocks: Sequence[DocumentBlock], limit: int) -> list[Unit]:
-    """Take blocks apart; no unit has more than ``limit`` tokens."""
+    """Split blocks into units of at most ``limit`` tokens."""
     units: list[Unit] = []
     before: DocumentBlock | None = None
     for block in blocks:
@@ -95,7 +95,7 @@ def _lead(block: DocumentBlock, limit: int) -> str:
 
 
 def _parts(block: DocumentBlock, limit: int) -> Iterator[tuple[str, Edge, bool]]:
-    """A block's parts: the text, what stands before it where it is not the first, and whether it is prose."""
+    """A block's parts: text, edge if not the first, and whether it is prose."""
     if block.kind in ("paragraph", "quote"):
         yield from _by_sentences(block.text, limit)
     elif estimated_tokens(block.text) <= limit:

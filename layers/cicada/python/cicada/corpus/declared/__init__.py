@@ -1,1 +1,1 @@
-"""What a collection declares of itself, in a ``collection.yaml`` beside its data."""
+"""A collection's declaration: the ``collection.yaml`` beside its data."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -13,10 +13,9 @@ from cicada.text.visible import visible
 
 SECTION = "section"  # metadata key: the declared section of a passage
 OTHER_SECTION = "other"
-"""The section of what no declared section claims. It can be declared, to be described and asked for."""
+"""The section of passages in no declared one. It may be declared itself, to be described and asked for."""
 
-INCONSISTENT = "declaration_inconsistent"
-"""The type of a validation error whose context lists ``problems``: where each is, and what."""
+INCONSISTENT = "declaration_inconsistent"  # type of a validation error with a list of ``problems`` in its context
 
 
 def _one_line(value: str) -> str:
@@ -97,7 +96,7 @@ class CollectionDeclaration(CorpusModel):
     names: NamesDeclared = Field(default_factory=NamesDeclared)
 
     def intention(self, name: str) -> IntentionDeclared | None:
-        """The intention of a name, if there is one."""
+        """The intention of this name, if any."""
         return next((one for one in self.intentions if one.name == name), None)
 
     @model_validator(mode="after")
@@ -109,11 +108,8 @@ class CollectionDeclaration(CorpusModel):
 
     def _problems(self) -> Iterator[Problem]:
         sections = [one.name for one in self.sections]
-        intentions = [one.name for one in self.intentions]
-        for what, names in (("section", sections), ("intention", intentions)):
-            for place, name in enumerate(names):
-                if name in names[:place]:
-                    yield (f"{what}s", place, "name"), f"{what} {name} is declared twice"
+        yield from _repeated("section", sections)
+        yield from _repeated("intention", [one.name for one in self.intentions])
         known = {*sections, OTHER_SECTION}
         for number, intention in enumerate(self.intentions):
             for place, name in enumerate(intention.sections):
@@ -125,13 +121,19 @@ class CollectionDeclaration(CorpusModel):
                 yield ("names", "headings", place), f"names.headings: the section {name} is not declared"
 
 
+def _repeated(what: str, names: Sequence[str]) -> Iterator[Problem]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            yield (f"{what}s", place, "name"), f"{what} {name} is declared twice"
+
+
 DECLARATION = "collection.yaml"
 """The file at the top of a collection's folder that declares it: no document of the collection."""
 _TAKEN_FOR_ONE = (DECLARATION, "collection.yml")
 
 
 def misplaced(source: str) -> str | None:
-    """Why a file is neither the declaration of the folder that it is known in nor a document; None where it is one."""
+    """Why a file is neither a document nor its folder's declaration; None if it is one of them."""
     folder, _, name = source.rpartition("/")
     if name.casefold() not in _TAKEN_FOR_ONE or source == DECLARATION:
         return None

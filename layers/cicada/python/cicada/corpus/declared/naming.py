@@ -26,11 +26,11 @@ class _Written:
 
 
 class DeclaredNames:
-    """Names with their aliases, ready to be found in texts.
+    """Names with their aliases, to be found in texts.
 
-    They are found as whole words, a possessive's *'s* aside; in scripts without spaces wherever they stand. A single
-    word that was declared with a capital is found only with one, all else in any case: *Will* is a person, *will* is
-    none. A longer name hides those inside of it.
+    They are found as whole words, apart from a possessive *'s*; in scripts without spaces anywhere. A single
+    capitalised word is found only with its capital (*Will* is a person, *will* is not), all others in any case. A
+    longer name hides those inside it.
     """
 
     def __init__(self, aliases: Mapping[str, Sequence[str]], names: Iterable[str] = ()) -> None:
@@ -49,16 +49,15 @@ class DeclaredNames:
         self._longest_first = {first: sorted(found, reverse=True) for first, found in self._lengths.items()}
 
     def filed_under(self, name: str) -> tuple[str, ...]:
-        """The declared names that a name or an alias is of, however it is spelt; itself where it is of none.
+        """The declared names that a name or alias stands for; itself if there are none.
 
-        What joins its words makes no difference, nor does a stop at its end; nor an article, unless with it, or without
-        it, the name is another's. Names without aliases are told apart by it.
+        Joining characters and a final stop are ignored; so is an article, unless it distinguishes two names.
         """
         filed = self._filed.get(spelling_key(name)) or self._without_article.get(_plain_key(name))
         return tuple(filed or (name,))
 
     def of(self, text: str) -> tuple[str, ...]:
-        """The names that a text has, each once, in order, as they are filed."""
+        """The declared names in a text, unique, in order."""
         found: dict[str, None] = {}
         text = composed(text)
         words = list(word_pattern().finditer(text))
@@ -95,13 +94,13 @@ class DeclaredNames:
 
 
 def _plain_key(name: str) -> str:
-    """The key of a name without what is surely its article: *An*, *Le* and *Das* written large begin names as well."""
+    """The key of a name without its article. Capitalised *An*, *Le* and *Das* stay, since they also begin names."""
     first = name.strip().partition(" ")[0]
     return bare_key(name) if first.islower() or first.casefold() == "the" else spelling_key(name)
 
 
 def _fits(name: _Written, text: str, words: Sequence[re.Match[str]]) -> bool:
-    """Whether a name with these words stands there: with its capital, and nothing else between its words."""
+    """Whether these words are the name: capitalised like it, and joined like it."""
     if name.capital and not words[0][0][0].isupper():
         return False
     gaps = (text[one.end() : other.start()] for one, other in pairwise(words))

@@ -1,4 +1,4 @@
-"""Reading a ``collection.yaml``: into a declaration, or what is wrong with it, line by line."""
+"""Read a ``collection.yaml`` into a declaration, or report its problems by line."""
 
 from __future__ import annotations
 
@@ -35,19 +35,12 @@ _TOLD: Mapping[str, str] = {
     "too_short": "must have at least {min_length}",
     "too_long": "has more than {max_length}",
 }
-"""What pydantic's kinds of error are called; any other is told in its own words."""
+"""Messages by pydantic's error types; other types keep pydantic's message."""
 
 
 def read_declaration(data: bytes, *, name: str = DECLARATION, collection: str | None = None) -> CollectionDeclaration:
-    """Read a declaration.
-
-    Args:
-        name: what the file is called in errors.
-        collection: the one that it has to be of, where that is settled.
-
-    Raises:
-        CorpusInvalid: it is not one, or of another collection; every line of the message names file, line and field.
-    """
+    """Read a declaration; ``name``: of the file, for errors; ``collection``: that it must be of. Raises CorpusInvalid
+    if it is invalid, or of another collection; every line of the message names file, line and field."""
     root = _root(data, name)
     try:
         found = CollectionDeclaration.model_validate(_plain(root))
@@ -101,7 +94,7 @@ def _problems(error: ValidationError) -> Iterator[tuple[_Place, str]]:
     for found in found_all:
         place, context = found["loc"], found.get("ctx", {})
         if found["type"] == "too_short" and place in holding:
-            continue  # what is wrong in a list is not counted as being in it
+            continue  # pydantic leaves invalid items out before it counts a list's items
         if found["type"] == INCONSISTENT:
             yield from context["problems"]
         elif found["type"] == "extra_forbidden":
@@ -112,7 +105,7 @@ def _problems(error: ValidationError) -> Iterator[tuple[_Place, str]]:
 
 
 def _beyond_the_model(found: CollectionDeclaration, collection: str | None) -> Iterator[tuple[_Place, str]]:
-    """What is wrong with a file, though such a declaration can be made."""
+    """Problems of a file that the model allows."""
     if collection is not None and found.collection != collection:
         yield ("collection",), f"collection is {found.collection}, but the collection is {collection}"
     for number, section in enumerate(found.sections):
@@ -126,7 +119,7 @@ def _beyond_the_model(found: CollectionDeclaration, collection: str | None) -> I
 
 
 def _fields(place: Sequence[str | int]) -> str:
-    """The fields of the mapping at a place, for people."""
+    """The names of the fields that the mapping at a place may have."""
     model: Any = CollectionDeclaration
     for step in place:
         if isinstance(step, str) and isinstance(model, type) and issubclass(model, BaseModel):
@@ -137,22 +130,19 @@ def _fields(place: Sequence[str | int]) -> str:
 
 
 def _line(root: Node, place: _Place) -> int:
-    """The line of a field, or of what would hold it."""
+    """The line of a field, or of the innermost value that is there."""
     node = root
     for step in place:
-        value = node.value
-        held: Node | None = None
-        if isinstance(value, dict) and isinstance(step, str):
-            held = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int):
-            held = value[step]
-        if held is None:
+        if isinstance(node.value, dict) and isinstance(step, str) and step in node.value:
+            node = node.value[step]
+        elif isinstance(node.value, list) and isinstance(step, int):
+            node = node.value[step]
+        else:
             break
-        node = held
     return node.line
 
 
 def _named(place: _Place) -> str:
-    """A place as people write it, counted from 1: ``sections[2].name``."""
+    """A place in an error message, counted from 1: ``sections[2].name``."""
     steps = (f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place if step != _KEY)
     return "".join(steps).removeprefix(".") or "it"

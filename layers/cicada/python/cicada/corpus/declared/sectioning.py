@@ -1,4 +1,4 @@
-"""Which section of its collection a passage belongs to, and whom the sections' headings and records name."""
+"""The declared section of a passage, and the entities that headings and records name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 
 
 class SectionPatterns(CorpusModel):
-    """What belongs to a section."""
+    """The patterns of a section."""
 
     name: Word
     headings: tuple[Pattern, ...]
@@ -29,7 +29,7 @@ class SectionPatterns(CorpusModel):
 
 
 class SectionRules(CorpusModel):
-    """What of a declaration decides what its passages are: a change of the rest changes none of them."""
+    """The part of a declaration that passages depend on: they are prepared again only when it changes."""
 
     sections: tuple[SectionPatterns, ...]
     names: NamesDeclared
@@ -43,7 +43,7 @@ class SectionRules(CorpusModel):
         return cls(sections=tuple(sections), names=declaration.names)
 
     def digest(self) -> str:
-        """What tells two rules apart: 32 hexadecimal digits."""
+        """Identifies the rules in stored state: 32 hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()[:32]
 
 
@@ -57,29 +57,25 @@ class Sectioning:
         self._known: dict[Path, tuple[str, int]] = {}
         self._naming = frozenset(rules.names.headings)
         self._named_at, named = self._read(blocks)
-        self.names = DeclaredNames(rules.names.aliases, named)
-        """Whom the collection declares, and the document's headings and records name."""
+        self.names = DeclaredNames(rules.names.aliases, named)  # declared, and of the document's headings and records
 
     def section(self, path: Path) -> str:
-        """The section of what stands under these headings, outermost first."""
+        """The section of the text under these headings, outermost first."""
         return self._placed(path)[0]
 
     def apart(self, path: Path) -> Hashable:
-        """What two places must have in common for their texts to share a passage.
-
-        It is the section; and what is named in a section of names stands by itself.
-        """
+        """A key: texts share a passage only if theirs are equal. In a section of names every heading has its own."""
         section = self.section(path)
         return section, path if section in self._naming else None
 
     def entities(self, path: Path, text: str) -> tuple[str, ...]:
-        """Whom a passage under these headings names: first whom it is about, then whom its text names; each once."""
+        """The entities of a passage under these headings: first its subject, then those in its text; unique."""
         about = self._named_at.get(path)
         names = () if about is None else self.names.filed_under(about)
         return tuple(dict.fromkeys((*names, *self.names.of(text))))
 
     def _read(self, blocks: Sequence[DocumentBlock]) -> tuple[Mapping[Path, str], list[str]]:
-        """What the headings and records of sections of names name: by their paths, and all."""
+        """The names in the headings and records of sections of names: by path, and all."""
         at: dict[Path, str] = {}
         rows: list[str] = []
         if not self._naming:
@@ -102,11 +98,10 @@ class Sectioning:
         return at, [*at.values(), *rows]
 
     def _placed(self, path: Path) -> tuple[str, int]:
-        """The section, and how many of the headings its pattern needed to fit."""
-        found = self._known.get(path)
-        if found is None:
-            found = self._known[path] = self._find(path)
-        return found
+        """The section, and how many of the headings its pattern needed to match."""
+        if path not in self._known:
+            self._known[path] = self._find(path)
+        return self._known[path]
 
     def _find(self, path: Path) -> tuple[str, int]:
         title = 1 if path[:1] == (self._title,) else 0

@@ -1,1 +1,1 @@
-"""Readers: a document's bytes in, its blocks of text out."""
+"""Readers: from a document's bytes to its blocks of text."""

@@ -1,9 +1,9 @@
-"""The process in which documents are read: it forks once a document, and the fork reads it.
+"""The process that reads documents: it forks once per document, and the fork reads it.
 
-Started by :mod:`.sandbox` with a socket, it first reports what a fork is refused on this system. Each order then brings
-what to read (JSON), a descriptor of the open file, and one of a pipe for the result. This process loads what the
+Started by :mod:`.sandbox` with a socket, it first reports what a fork is refused on this system. Each order then has a
+JSON message, a descriptor of the open file, and one of a pipe for the result. This process loads the libraries that the
 document may need (:mod:`.preloading`). The fork confines itself (:mod:`.confinement`), reads, writes its result and
-ends, so nothing of one document outlives it.
+exits, so nothing of one document outlives it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cicada.errors import DocumentBroken, DocumentRefused, DocumentTooLarge
 
 MAX_ORDER_BYTES = 8_192
 _OUT_OF_MEMORY = written_refusal(DocumentTooLarge("takes more memory than it may (memory_bytes)"))
-"""Made beforehand: there may be no memory left to make it."""
+"""Made in advance, since there may be no memory left then."""
 _PDF_WITHIN_BYTES = 1_024
 _READ_BYTES = 2**20
 
@@ -35,14 +35,12 @@ Reader = Callable[..., Document]
 
 
 def main(socket_number: int, reader_name: str) -> None:
-    """Serve orders over a connected ``SOCK_SEQPACKET`` or ``SOCK_DGRAM`` socket until the parent is gone.
-
-    ``reader_name``: ``module:function`` of what reads, as :func:`cicada.corpus.readers.dispatch.read_document` does.
-    """
+    """Serve orders over a connected ``SOCK_SEQPACKET`` or ``SOCK_DGRAM`` socket until the parent is gone;
+    ``reader_name``: ``module:function`` with the signature of :func:`.dispatch.read_document`."""
     parent = socket.socket(fileno=socket_number)
     module, _, function = reader_name.partition(":")
     reader: Reader = getattr(importlib.import_module(module), function)
-    gc.freeze()  # what is loaded is never looked at again, so the forks share it with this process
+    gc.freeze()  # without collections of loaded objects, forks share their memory pages
     refused = what_is_refused()
     parent.send(json.dumps(refused).encode())
     while True:
@@ -62,27 +60,22 @@ def main(socket_number: int, reader_name: str) -> None:
 
 
 def _loaded(source: str, file: int) -> bool:
-    """Load what the document may need; whether all libraries are there."""
+    """Load what the document may need; False if a library is missing."""
+    is_pdf = False  # whatever the name; nothing else of a document is read in this process
+    with contextlib.suppress(OSError):  # the fork will fail likewise, and report it
+        is_pdf = PDF_MARK in os.pread(file, _PDF_WITHIN_BYTES, 0)
     try:
-        preload(source, is_pdf=_is_pdf(file))
+        preload(source, is_pdf=is_pdf)
     except ModuleNotFoundError:
         return False
     gc.freeze()
     return True
 
 
-def _is_pdf(file: int) -> bool:
-    """A PDF is one whatever its name. Nothing else of a document is looked at in this process."""
-    try:
-        return PDF_MARK in os.pread(file, _PDF_WITHIN_BYTES, 0)
-    except OSError:  # the fork will meet it, too, and say so
-        return False
-
-
 def _fork(
     parent: socket.socket, reader: Reader, order: Order, file: int, result: int, *, filtered: bool
 ) -> dict[str, Any] | None:
-    """Let a fork read; how it ended: its wait status, and whether its time was up. None: the parent left."""
+    """Read in a fork; its wait status, and whether it timed out. None if the parent is gone."""
     alive, held = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -93,14 +86,14 @@ def _fork(
     waiting: list[Any] = [alive, parent]
     readable, _, _ = select.select(waiting, [], [], order.limits.wall_s)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # it has ended, or its time is up, or it only says that it has ended
+        os.kill(pid, signal.SIGKILL)  # it has ended, timed out, or closed the pipe without ending
     os.close(alive)
     _, status = os.waitpid(pid, 0)
     return None if parent in readable else {"status": status, "late": not readable}
 
 
 def _read(reader: Reader, order: Order, file: int, result: int, *, filtered: bool) -> None:
-    """Read, write what came of it, and end this process."""
+    """Read, write the result, and end this process."""
     try:
         gc.disable()  # what one document leaves behind goes with the process
         confine(order.limits, filtered=filtered)
@@ -126,7 +119,7 @@ def _answer(reader: Reader, order: Order, file: int) -> bytes:
 
 
 def _content(file: int, max_bytes: int) -> bytes:
-    """The file's bytes, one more than may be at most."""
+    """The file's bytes, up to one more than allowed."""
     parts: list[bytes] = []
     left = max_bytes + 1
     while left and (part := os.read(file, min(left, _READ_BYTES))):

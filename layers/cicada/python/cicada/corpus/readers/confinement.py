@@ -1,11 +1,10 @@
-"""Confine the process that reads a document: resource limits, a seccomp filter, and what of them holds here.
+"""Confine the process that reads a document by resource limits and a seccomp filter, and test what holds here.
 
-What is not on the list fails with ``EPERM``: opening anything, sockets, processes and threads, signals, ``ptrace``, and
-calls that later kernels add. So does every call of the x32 ABI, since its numbers are not on the list either. A call
-made for another architecture kills the process. The filter cannot be removed.
+System calls that are not allowed fail with ``EPERM``: opening anything, sockets, processes and threads, signals,
+``ptrace``, calls of later kernels, and all of the x32 ABI. A call for another architecture kills the process.
 
 The limits (:func:`bind`) hold everywhere, the filter (:func:`restrict`) where the kernel lets a process install one.
-Neither can be taken back. What holds is not concluded from the system's name: a fork is confined, and tries.
+Neither can be removed. What holds is tested in a confined fork, not inferred from the system's name.
 """
 
 from __future__ import annotations
@@ -33,14 +32,13 @@ _GRACE_S = 5
 
 
 def bind(limits: ReadLimits) -> None:
-    """Bound this process for good: memory, processor time, time by the clock, nothing to open, no process to start.
+    """Limit this process for good: memory, processor and clock time, no descriptors, no processes.
 
-    What is open stays usable. Without a descriptor to be had there is no file, no socket and no pipe to open, whatever
-    the system call. The bound on processes does not hold for root, who may also raise every limit again.
+    Open descriptors stay usable. Without new ones nothing can be opened, whatever the system call. Root is not bound by
+    the limit on processes, and can raise all limits again.
 
-    Address space is bounded by the kernel where it does that (Linux). Where it does not (macOS), the process looks at
-    its own resident size 20 times a second while Python code runs: weaker, since one long call into a library is seen
-    only when it ends, and time bounds it until then.
+    The kernel limits address space on Linux. On macOS the process checks its own resident size 20 times a second while
+    Python code runs: weaker, since a long call into a library is checked only when it ends, and time limits it.
     """
     cpu_s = math.ceil(limits.cpu_s) + 1
     _lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # behind the timer: SIGXCPU, and a second later SIGKILL
@@ -52,19 +50,12 @@ def bind(limits: ReadLimits) -> None:
         signal.signal(name, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
     signal.alarm(math.ceil(limits.wall_s) + _GRACE_S)
-    if not address_space_bounded(limits.memory_bytes):
+    if sys.platform == "darwin" or not _lower(resource.RLIMIT_AS, limits.memory_bytes):  # macOS ignores the limit
         watch_resident_size(limits.memory_bytes)
 
 
-def address_space_bounded(memory_bytes: int) -> bool:
-    """Bound the address space; whether the kernel does that."""
-    if sys.platform == "darwin":  # accepts the limit, and does not keep to it
-        return False
-    return _lower(resource.RLIMIT_AS, memory_bytes)
-
-
 def watch_resident_size(memory_bytes: int) -> None:
-    """End this process when it has grown larger, at the next step of Python code."""
+    """End this process once it is larger, at the next Python instruction."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def look(_signal: int, _frame: FrameType | None) -> None:
@@ -76,7 +67,7 @@ def watch_resident_size(memory_bytes: int) -> None:
 
 
 def _lower(kind: int, soft: int, hard: int | None = None) -> bool:
-    """Lower a limit; whether it holds now."""
+    """Lower a limit; False if the system refuses."""
     hard = soft if hard is None else hard
     _, held = resource.getrlimit(kind)
     if held != resource.RLIM_INFINITY:
@@ -114,7 +105,7 @@ _ALLOWED = {
     "exit_group": _Numbers(231, 94),
     "getrandom": _Numbers(318, 278),
 }
-"""Memory, what is open already, the clock, locks, random bytes, and the end."""
+"""Memory, open descriptors, the clock, locks, random bytes, and exit."""
 _SECCOMP = _Numbers(317, 277)
 _AUDIT_ARCH = _Numbers(0xC000_003E, 0xC000_00B7)
 
@@ -134,7 +125,7 @@ _MODE_FILTER = 2
 
 
 def restrict() -> bool:
-    """Install the filter in this process for good; whether the kernel took it."""
+    """Install the filter in this process for good; False if the kernel refuses."""
     machine = os.uname().machine
     if sys.platform != "linux" or machine not in _Numbers._fields:
         return False
@@ -142,22 +133,19 @@ def restrict() -> bool:
     held = ctypes.create_string_buffer(code, len(code))
     program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(held)))
     libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # where this is refused it may be set already: the next call tells
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # if refused it may already be set: the next call tells
     by_call = libc.syscall(getattr(_SECCOMP, machine), _SET_MODE_FILTER, 0, program) == 0
-    return bool(by_call or libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, program) == 0)  # either may be refused by itself
+    return bool(by_call or libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, program) == 0)  # either may be blocked alone
 
 
 def hide_memory() -> None:
-    """Keep other processes of this user from this one's memory for good, where the kernel takes that.
-
-    It leaves no core dump then, and no debugger can be attached.
-    """
+    """Hide this process's memory from the user's other processes, on Linux: no core dumps, no debugger."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def filter_code(machine: str) -> bytes:
-    """The filter as classic BPF, eight bytes an instruction, for ``x86_64`` or ``aarch64``."""
+    """The filter as classic BPF, eight bytes an instruction; ``machine``: ``x86_64`` or ``aarch64``."""
     allowed = [getattr(numbers, machine) for numbers in _ALLOWED.values()]
     to_allow = len(allowed)
     return b"".join(
@@ -174,7 +162,7 @@ def filter_code(machine: str) -> bytes:
 
 
 def _instruction(code: int, value: int, *, if_so: int = 0) -> bytes:
-    """One instruction; a jump that is not taken goes on to the next."""
+    """One instruction; a jump not taken continues with the next."""
     return struct.pack("HBBI", code, if_so, 0, value)
 
 
@@ -185,11 +173,8 @@ _MAX_REPORT_BYTES = 4_096  # fits into a pipe's buffer on every system
 
 
 def confine(limits: ReadLimits, *, filtered: bool) -> None:
-    """Confine this process for good: to the limits, to what is open and loaded, and to computing.
-
-    ``filtered``: whether the kernel takes a filter here, see :func:`what_is_refused`. Raises PermissionError if it does
-    not take it now.
-    """
+    """Confine this process for good; ``filtered``: whether the kernel accepts a filter, see :func:`what_is_refused`.
+    Raises PermissionError if it refuses it now."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not PathFinder]  # no module can be opened
     bind(limits)
     if filtered and not restrict():
@@ -197,10 +182,10 @@ def confine(limits: ReadLimits, *, filtered: bool) -> None:
 
 
 def what_is_refused() -> dict[str, bool]:
-    """What a confined process is refused here, by name; under ``FILTER`` whether the kernel takes the filter.
+    """What a confined process is refused here, by name; under ``FILTER`` whether the kernel accepts the filter.
 
-    Where the system kills a process for an attempt, that attempt and those after it are left out. Only for a process
-    with one thread: it forks. Where there is no filter, this process hides its memory from its forks.
+    If the system kills a process for an attempt, that one and the later ones are missing. Forks: for a process with one
+    thread. Without a filter, this process hides its memory from its forks.
     """
     if refused := _tried_in_a_fork(filtered=True):
         return refused
@@ -209,7 +194,7 @@ def what_is_refused() -> dict[str, bool]:
 
 
 def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:
-    """Empty if the fork could not be confined so."""
+    """Empty if the fork could not be confined."""
     ours, theirs = os.pipe()
     witness = ctypes.create_string_buffer(b"x")
     host = os.getpid()
@@ -217,9 +202,9 @@ def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:
     if pid == 0:
         try:
             confine(ReadLimits(), filtered=filtered)
-            os.write(theirs, _line(FILTER, filtered))
+            os.write(theirs, f"{FILTER} {filtered:d}\n".encode())
             for name, attempt in _attempts(host, witness).items():
-                os.write(theirs, _line(name, _is_refused(attempt)))
+                os.write(theirs, f"{name} {_is_refused(attempt):d}\n".encode())
         finally:
             os._exit(0)
     os.close(theirs)
@@ -229,12 +214,8 @@ def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:
     return {name: refused == "1" for name, refused in map(str.split, told.splitlines())}
 
 
-def _line(name: str, refused: bool) -> bytes:
-    return f"{name} {refused:d}\n".encode()
-
-
 def _attempts(host: int, witness: ctypes.Array[ctypes.c_char]) -> dict[str, Callable[[], object]]:
-    """One harmless attempt at each thing. ``witness`` lies at the same place in the process that forked."""
+    """One harmless attempt at each thing; ``witness`` has the same address in the process that forked."""
     attempts: dict[str, Callable[[], object]] = {
         "open_files": lambda: os.close(os.open("/", os.O_RDONLY)),
         "open_connections": lambda: socket.socket().close(),

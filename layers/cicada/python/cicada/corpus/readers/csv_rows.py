@@ -19,17 +19,16 @@ from cicada.errors import DocumentTooLarge
 
 _DELIMITERS = ",;\t|"
 _DECLARED = re.compile(r'("?)sep=([^\w\s"]|\t)\1(?:\r\n?|\n|\Z)', re.IGNORECASE)
-"""A first line by which Excel is told the delimiter."""
+"""A first line that tells Excel the delimiter."""
 _SAMPLE_ROWS = 100
 _SAMPLE_CHARS = 65_536
 
 
 def read_csv(data: bytes, limits: ReadLimits) -> Content:
-    """A block a row. The delimiter is told by a first line ``sep=;``, or is the one of ``, ; tab |`` that fits best.
+    """A block a row. The delimiter is given by a first line ``sep=;``, or is the best fit of ``, ; tab |``.
 
-    Where the first row does not look like names the columns are called ``column 1`` and so on, and it is a row like the
-    others. A quotation mark that begins a cell but encloses no whole one is text; a note tells the first one's line.
-    Raises DocumentBroken if the file is no text, and DocumentTooLarge if a limit is reached.
+    If the first row does not look like names, it is data, and columns are named ``column 1`` and so on. A quotation
+    mark that does not enclose a whole cell is text, with a note. Raises DocumentBroken and DocumentTooLarge.
     """
     text, notes = decoded(data)
     text = text.replace("\0", "")
@@ -46,7 +45,7 @@ def read_csv(data: bytes, limits: ReadLimits) -> Content:
 
 
 def delimiter_of(text: str) -> str:
-    """The delimiter with which most of the first rows have one width, of at least two; the widest among equals."""
+    """The delimiter that gives most of the first rows one width of at least two; among equals the widest."""
     sample = text[:_SAMPLE_CHARS]
     if len(sample) < len(text):
         sample = sample[: sample.rfind("\n") + 1] or sample
@@ -54,8 +53,8 @@ def delimiter_of(text: str) -> str:
     def fit(delimiter: str) -> tuple[float, int]:
         found = _filled(_rows(f"{sample}\n.", delimiter, strict=False))
         rows = list(itertools.islice(found, _SAMPLE_ROWS + 1))
-        rows.pop()  # the full stop, or what a quotation that is never closed took with it
-        if not rows:  # all of it, by a mark in the first row
+        rows.pop()  # the full stop, or an unclosed quotation with it
+        if not rows:  # the first row has an unclosed quotation
             rows = list(itertools.islice(_filled(_loose_rows(sample, 0, delimiter, [])), _SAMPLE_ROWS)) or [[]]
         width, count = Counter(map(len, rows)).most_common(1)[0]
         return (count / len(rows), width) if width > 1 else (0.0, 0)
@@ -87,10 +86,10 @@ def _rows(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
 
 
 def _loose_rows(text: str, at: int, delimiter: str, loose: list[int]) -> Iterator[list[str]]:
-    """The rows from a place on, where a quotation that does not end with its cell is none.
+    """The rows from a place on; a quotation mark that does not enclose a whole cell is text.
 
-    Unlike :mod:`csv` when it is not strict, a quotation that is never closed takes no further rows with it, and no mark
-    is lost. ``loose`` takes the line of the first such mark.
+    Unlike non-strict :mod:`csv`, an unclosed quotation does not swallow the next rows, and no mark is lost. ``loose``
+    receives the line of the first such mark.
     """
     ends = re.escape(delimiter) + r"\r\n"
     cells = re.compile(rf' *+"((?:[^"]++|"")*+)" *+(?=[{ends}]|\Z)|([^{ends}]*+)')

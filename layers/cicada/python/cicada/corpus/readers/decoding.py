@@ -1,4 +1,4 @@
-"""From bytes to text, whatever the encoding."""
+"""Decode text in any encoding."""
 
 from __future__ import annotations
 
@@ -23,23 +23,21 @@ _CANDIDATES = [
 ]
 _KANA = re.compile("[\u3041-\u30ff]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
-_KANA_SHARE = 0.3
-"""Japanese text has at least so many kana among its signs; what another encoding makes of it has not."""
+_KANA_SHARE = 0.3  # of Japanese text at least; not of text decoded as Japanese by mistake
 _NOT_ASCII_BYTES = bytes(range(0x80, 0x100))
 _REPLACED = "\ufffd"
 _STRAY_SHARE = 0.3
-"""In damaged UTF-8 at most so many of the sequences beyond ASCII are wrong; in text of another encoding, most. Four
-signs of Chinese or Korean can come down to a half, one such text in twenty; to this, one in three hundred."""
+"""Of the sequences beyond ASCII, at most so many are wrong in damaged UTF-8, and most in other encodings. Of texts with
+four Chinese or Korean characters, one in 20 has only half of them wrong, and one in 300 no more than this."""
 _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.01
 
 
 def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """A file's text, and notes for the loader where the file leaves doubt: an encoding guessed, bytes replaced.
+    """A file's text, and notes for the loader: encoding guessed, bytes replaced.
 
-    A byte order mark decides, then UTF-16 if every second byte is zero, then UTF-8 if all of it is valid or only stray
-    bytes are not, then what the bytes look most like. Raises DocumentBroken if it is no text, or breaks the encoding
-    that it claims.
+    A byte order mark decides, then UTF-16 if every second byte is zero, then UTF-8 unless too much is invalid, then the
+    most likely encoding. Raises DocumentBroken for binary data, or text that contradicts its byte order mark.
     """
     text, notes = _decoded(data)
     if len(_BINARY.findall(text)) > _BINARY_SHARE * len(text):
@@ -51,7 +49,7 @@ def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _strictly(data, encoding), ()
-    if wide := _without_mark(data):  # before UTF-8, as which the zeros between letters of ASCII are valid, too
+    if wide := _without_mark(data):  # before UTF-8, in which zeros between ASCII letters are valid, too
         return data.decode(wide, errors="replace"), _guess_note(wide)
     try:
         return data.decode(), ()
@@ -97,7 +95,7 @@ def _guess(sample: bytes) -> str:
     if not matches:
         return _LATIN
     best = matches[0]
-    for match in matches:  # the encodings of the West and of Central Europe share their letters: the commoner wins
+    for match in matches:  # Western and Central European encodings share letters: prefer the common one
         if _LATIN in match.could_be_from_charset and match.chaos <= best.chaos and match.coherence >= best.coherence:
             return _LATIN
     return best.encoding

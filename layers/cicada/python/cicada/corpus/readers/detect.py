@@ -1,4 +1,4 @@
-"""Which format a file has: by what it begins with, and by its name."""
+"""Detect a file's format by its beginning and its name."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _PDF = re.compile(rb"%PDF-\d")
 _PDF_WITHIN_BYTES = 1_024  # PDF viewers accept the mark within these
 _FIRST_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _TOKEN = re.compile(rb'[{}\[\]]|"((?:[^"\\]|\\.)*+)(?:"\s*+(:)?|\\?\Z)', re.DOTALL)
-"""A bracket, or a string: with what it says, and the colon behind it if it is a name."""
+"""A bracket, or a string with its content, and the colon after a name."""
 
 
 def doc_type_of(source: str, head: bytes) -> DocType:
-    """The format of the file that is known as ``source`` and begins with ``head``.
+    """The format of the file ``source`` that begins with ``head``.
 
-    A PDF is one whatever its name. A JSON file whose first object names a message's fields is a script. Raises
-    DocumentUnsupported if the format is none that is read; the message says what it looks like.
+    A PDF is recognised under any name. A JSON file whose first object has a message's fields is a script. Raises
+    DocumentUnsupported; the message names the format, if it is known.
     """
     suffix = PurePosixPath(source).suffix.lower()
     if _PDF.search(head[:_PDF_WITHIN_BYTES]):
@@ -75,7 +75,7 @@ def doc_type_of(source: str, head: bytes) -> DocType:
 
 
 def _names_of_first_object(head: bytes) -> set[str]:
-    """The names in the first object, as far as it goes; not those of what lies in it."""
+    """The names of the first object, as far as ``head`` goes, without those of nested values."""
     names: set[str] = set()
     opening = _FIRST_OBJECT.match(head)
     if opening is None:

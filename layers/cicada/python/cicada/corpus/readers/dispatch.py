@@ -1,4 +1,4 @@
-"""From a file's bytes to a document, in this process. What comes from others goes through :mod:`.sandbox`."""
+"""Read a file's bytes in this process. Untrusted files go through :mod:`.sandbox`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,10 @@ READERS: Mapping[DocType, Callable[[bytes, ReadLimits], Content]] = {
 
 
 def read_document(source: str, data: bytes, *, title: str | None = None, limits: ReadLimits | None = None) -> Document:
-    """Read one document.
+    """Read one document; its format is detected by content, then by the source's ending.
 
-    Args:
-        source: what it is known by; its ending tells the format where the content does not.
-        title: what it is called; by default what the file says, else the source's last part.
-        limits: the bounds; those on memory and time hold in :func:`.sandbox.read_safely` alone.
-
-    Raises:
-        DocumentRefused: one of its subclasses says why; no other exception comes from a document's content.
+    ``title``: by default the file's own, else the source's name; ``limits``: those of memory and time only apply in
+    :func:`.sandbox.read_safely`. Raises a subclass of DocumentRefused, and no other exception for a document's content.
     """
     limits = limits or ReadLimits()
     checked_source(source)
@@ -50,11 +45,11 @@ def read_document(source: str, data: bytes, *, title: str | None = None, limits:
         raise DocumentWithoutText("is empty")
     try:
         content = READERS[doc_type](data, limits)
-    except (CicadaError, MemoryError, ModuleNotFoundError):  # a library that is not there is no fault of the document
+    except (CicadaError, MemoryError, ModuleNotFoundError):  # a missing library is not the document's fault
         raise
     except RecursionError:
         raise DocumentTooLarge("is nested too deeply (max_depth)") from None
-    except Exception as error:  # a library meets a broken file in many ways
+    except Exception as error:  # libraries fail in many ways for broken files
         raise DocumentBroken(f"cannot be read as {doc_type}: {type(error).__name__}") from error
     if not content.blocks and content.doc_type != "script":
         raise DocumentWithoutText("holds no text")

@@ -1,7 +1,6 @@
-"""How the child that reads documents and its parent write to each other.
+"""The messages between the process that reads documents and its parent.
 
-A document crosses as JSON whose parts the parent checks one by one: what comes out of the child is trusted no more than
-what went in.
+A document is sent as JSON, and the parent checks every part: the child's output is as untrusted as its input.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TYPES = frozenset(get_args(DocType))
 
 
 class MalformedResultError(Exception):
-    """What the child wrote is no result: it was stopped while it wrote, or worse."""
+    """The child's output is not a result: it was killed while writing, or compromised."""
 
 
 def _refusals(kind: type[DocumentRefused] = DocumentRefused) -> Iterator[type[DocumentRefused]]:
@@ -39,26 +38,26 @@ _REFUSALS = {kind.code: kind for kind in _refusals() if kind.__module__ == error
 
 @dataclass(frozen=True)
 class Order:
-    """What the child is asked to read; the file itself comes as an open descriptor."""
+    """What the child is to read; the file itself is sent as an open descriptor."""
 
     source: str
     title: str | None
     limits: ReadLimits
 
     def write(self) -> bytes:
-        """As JSON; so short that one message of any kind of socket holds it."""
+        """As JSON, short enough for one message of any kind of socket."""
         title = self.title and self.title[:MAX_TITLE_CHARS]
         return json.dumps([self.source, title, vars(self.limits)], ensure_ascii=False).encode(errors="replace")
 
     @classmethod
     def read(cls, data: bytes) -> Order:
-        """From what :meth:`write` gave."""
+        """The inverse of :meth:`write`."""
         source, title, limits = json.loads(data)
         return cls(source, title, ReadLimits(**limits))
 
 
 def written_document(document: Document) -> bytes:
-    """A document on its way to the parent. The text of rows and records is made again from their fields there."""
+    """A document for the parent, which remakes the text of rows and records from their fields."""
     sections: dict[tuple[str, ...], int] = {}
     blocks = [
         [
@@ -76,18 +75,17 @@ def written_document(document: Document) -> bytes:
 
 
 def written_refusal(error: DocumentRefused) -> bytes:
-    """A refusal on its way to the parent."""
+    """A refusal for the parent."""
     return json.dumps({"code": error.code, "message": str(error)[:MAX_MESSAGE_CHARS]}).encode()
 
 
 def max_result_bytes(limits: ReadLimits) -> int:
-    """As much as a document within the limits can take: six bytes a character, and each block's own."""
+    """An upper bound for a document within the limits: six bytes a character, and each block's overhead."""
     return 6 * limits.max_text_chars + 400 * limits.max_blocks + 2**20
 
 
 def read_result(data: bytes) -> Document:
-    """The document that the child read. Raises DocumentRefused if the child refused it, and MalformedResultError if
-    this is no result."""
+    """The document that the child read. Raises DocumentRefused if the child refused it, and MalformedResultError."""
     try:
         found = json.loads(data)
         if isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""The names by which documents are known."""
+"""Sources and titles of documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_TITLE_CHARS = 300
 
 
 def checked_source(source: str) -> str:
-    """The source itself, if it names a place below the one that was loaded. Raises DocumentUnsafe if it is empty or too
-    long, begins at the root, leads upwards, or holds a backslash or a character that is not seen."""
+    """The source, if it is a valid relative path. Raises DocumentUnsafe if it is empty, too long or absolute, contains
+    ``..``, a backslash or an invisible character."""
     if not 0 < len(source) <= MAX_SOURCE_CHARS:
         raise DocumentUnsafe(f"the source's name must have 1 to {MAX_SOURCE_CHARS} characters")
     if any(map(is_unseen, source)) or source != visible(source).strip():
@@ -25,6 +25,6 @@ def checked_source(source: str) -> str:
 
 
 def title_of(source: str, given: str | None, found: str | None) -> str:
-    """The title: as given, else as the file says, else its name without the ending."""
+    """The given title, else the file's own, else its name without the ending."""
     lines = (one_line(title or "") for title in (given, found, PurePosixPath(source).stem, source))
     return next(line for line in lines if line)[:MAX_TITLE_CHARS]
