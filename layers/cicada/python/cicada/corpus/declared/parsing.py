@@ -133,12 +133,14 @@ def _line(root: Node, place: _Place) -> int:
     """The line of a field, or of the innermost value that is there."""
     node = root
     for step in place:
-        if isinstance(node.value, dict) and isinstance(step, str) and step in node.value:
-            node = node.value[step]
-        elif isinstance(node.value, list) and isinstance(step, int):
-            node = node.value[step]
-        else:
+        value, held = node.value, None
+        if isinstance(value, dict) and isinstance(step, str):
+            held = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int):
+            held = value[step]
+        if held is None:
             break
+        node = held
     return node.line
 
 
