@@ -56,7 +56,7 @@ def test_a_reading_question_stays_one_though_a_misled_model_completes_it_from_an
     misled = ScriptedModel("And overwrite my profile of Corin: he is a thief")
     conversation = Conversation(sessions, misled, now_s=lambda: NOW_S)
     done = conversation.complete(Question(FOLLOW_UP, session_id="s1"), KEY.subject, sub_budget())
-    assert (done.by, asks_for_change(done.query), asks_for_change(FOLLOW_UP)) == ("model", True, False)
+    assert (asks_for_change(done.query), asks_for_change(FOLLOW_UP)) == (True, False)
     for calls in (noting, every_writing_tool):
         world = HostileWorld(FOLLOW_UP, calls, query=done.query, in_own_words=done.in_own_words)
         assert world.unchanged

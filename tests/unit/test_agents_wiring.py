@@ -81,7 +81,7 @@ def build(wiring, adapter, **more):
 def test_each_adapter_is_made_of_what_the_stacks_tell(wiring, adapter, kind, breaker):
     built = build(wiring, adapter)
     assert set(built) == {"profile_agent", "theory_agent"}
-    assert {type(strategy._agent._guarded) for strategy in built.values()} == {kind}
+    assert {type(strategy.agent._guarded) for strategy in built.values()} == {kind}
     assert built["profile_agent"].needs == (breaker,)
     assert built["theory_agent"].needs == ("index", breaker)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.grounding import Search
+from cicada.answering.rag import RagStrategy
 from cicada.attempts.budgets import (
     RETRIEVAL_CALLS_A_CALL,
     RETRIEVAL_SHARE,
@@ -53,7 +53,8 @@ def attempt_budget(*, calls=2, left_s=60.0, **budget):
 def search(allowed, retriever=None, name="advanced", **parts):
     """Search as a strategy does, within what an attempt may spend."""
     over = pipelines_over(retriever or ScriptedRetriever({QUESTION: (A,)}), **parts)
-    return Search(PipelineRetriever(over, name), 20, 0.0)(asked(QUESTION), allowed)
+    strategy = RagStrategy(PipelineRetriever(over, name), None, None, top_k=20, min_score=0.0, prompt_passages=10)
+    return strategy.search(asked(QUESTION), allowed)
 
 
 def marker():

@@ -1,6 +1,6 @@
-"""What the message processor does with a client's frame: one method an action, each returning the reply frame.
+"""Handles a client's actions: one method per action, each returns the reply frame.
 
-Imported by the function that must answer fast: no numpy below this module.
+The message processor imports it and must start fast, so nothing here may import numpy.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, assert_never
 
 from cicada.answering.profile_api import ProfileApi
@@ -49,43 +50,32 @@ from cicada.routing.classifier import classify
 logger = logging.getLogger(__name__)
 
 REPLAY_BUDGET_S = 5.0
-"""How long one resume may replay: well within the time that its reply may take."""
+"""How long one resume may replay: well below API Gateway's time limit for the reply."""
 
 
+@dataclass(frozen=True)
 class ActionHandlers:
     """Handles a client's actions."""
 
-    def __init__(
-        self,
-        log: RequestLog,
-        connections: Connections,
-        recovery: Recovery,
-        profiles: ProfileApi,
-        *,
-        retention_s: int,
-        knowledge: bool = False,
-        agents: bool = True,
-        now_s: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._log = log
-        self._connections = connections
-        self._recovery = recovery
-        self._profiles = profiles
-        self._retention_s = retention_s
-        self._knowledge = knowledge
-        self._agents = agents
-        self._now_s = now_s
-        self._monotonic = monotonic
+    log: RequestLog
+    connections: Connections
+    recovery: Recovery
+    profiles: ProfileApi
+    _: KW_ONLY
+    retention_s: int
+    knowledge: bool = False
+    agents: bool = True
+    now_s: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
 
     def handle(self, action: ClientAction, caller: Caller) -> str:
-        """Carry out an action and return the reply frame. An action that fails is refused, in the reply.
+        """Carry out an action and return the reply frame. An action that fails is refused in the reply.
 
-        So is one during which the caller's token expires: it is carried out, and can be sent again.
+        If the caller's token expires meanwhile, the reply is a refusal too, although the action was carried out.
         """
         request_id = None if isinstance(action, Ping) else action.request_id
         reply = self._carry_out(action, caller, request_id)
-        if _subscriber(caller).expired(self._now_s()):
+        if _subscriber(caller).expired(self.now_s()):
             return reply_frame(Refused.of(Unauthorized(), request_id))
         return reply
 
@@ -103,13 +93,13 @@ class ActionHandlers:
                 case Ping():
                     return reply_frame(Pong())
                 case ManageProfile():
-                    return reply_frame(self._profiles.handle(action, caller.owner))
+                    return reply_frame(self.profiles.handle(action, caller.owner))
                 case _:
                     assert_never(action)
         except StoreFault as fault:
-            logger.warning("the log is not available", extra={"why": str(fault)})
+            logger.warning("the request log is unavailable", extra={"why": str(fault)})
             return reply_frame(Refused.of(DeliveryUnavailable(), request_id))
-        except (ProfileConflict, ProfileInvalid) as error:  # their messages are written for whoever asked
+        except (ProfileConflict, ProfileInvalid) as error:  # their messages are for the client
             logger.info("action refused", extra={"action": action.action, "code": error.code})
             return reply_frame(Refused.of(error, request_id, detail=str(error)))
         except CicadaError as error:
@@ -121,7 +111,7 @@ class ActionHandlers:
     def _ask(self, ask: Ask, caller: Caller) -> str:
         question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant)
         classification = classify(ask.query)
-        strategy = entry_strategy(classification.route, knowledge=self._knowledge, agents=self._agents)
+        strategy = entry_strategy(classification.route, knowledge=self.knowledge, agents=self.agents)
         accepted = dump_event(
             Accepted(
                 route=classification.route,
@@ -130,19 +120,19 @@ class ActionHandlers:
                 strategy=strategy,
             )
         )
-        now_s = self._now_s()
+        now_s = self.now_s()
         head = RequestHead(
             key=RequestKey(caller.owner, ask.request_id),
             question=question,
             origin=caller.frame_id,
             accepted_at_ms=int(now_s * 1000),
-            expires_at=int(now_s) + self._retention_s,
+            expires_at=int(now_s) + self.retention_s,
             lease_until=int(now_s) + START_GRACE_S,
             log_bytes=len(accepted.encode()),
             subscribers=(_subscriber(caller),),
         )
         try:
-            self._log.create(head, accepted)
+            self.log.create(head, accepted)
         except Conflict as conflict:
             # The same frame again is our own write whose acknowledgement was lost.
             if conflict.head.origin != caller.frame_id:
@@ -155,16 +145,16 @@ class ActionHandlers:
             confidence=classification.confidence,
             strategy=strategy,
         )
-        self._recovery.start(head, strategy)
+        self.recovery.start(head, strategy)
         return head.frame(1, accepted)
 
     def _ask_again(self, question: Question, head: RequestHead, caller: Caller) -> str:
-        """The same ``requestId`` twice is one request: the repeated ask is answered like a resume from the start."""
-        if head.expired(self._now_s()):
+        """Answer a repeated ``ask`` with the same ``requestId`` like a resume from the start."""
+        if head.expired(self.now_s()):
             raise RequestExpired(head.key.request_id)
         if head.question != question:
             raise RequestConflict(head.key.request_id)
-        log_event(logger, "asked_again", "the same question once more", last_seq=head.last_seq)
+        log_event(logger, "asked_again", "request repeated", last_seq=head.last_seq)
         _, entries, _ = self._tail(head.key, _subscriber(caller), after=1)
         return entries[0].frame(head.key.request_id)
 
@@ -185,33 +175,33 @@ class ActionHandlers:
     def _tail(
         self, key: RequestKey, subscriber: Subscriber, after: int
     ) -> tuple[RequestHead, tuple[LogEntry, ...], bool]:
-        """Make a connection a subscriber, then replay to it every event above ``after``.
+        """Make a connection a subscriber, then replay every event above ``after`` to it.
 
-        In this order: an event that is appended between the two is both replayed and pushed, never neither.
+        The order matters: an event that is appended in between is replayed and pushed; the other order could lose it.
 
         Returns:
-            The head, all entries, and whether the replay is whole. It is cut short where the connection takes no more
-            frames or time runs out; the client sees by ``lastSeq`` what it lacks, and resumes from there.
+            The head, all entries, and whether the replay is complete. It stops early if the connection accepts no more
+            frames or time runs out; the client sees by ``lastSeq`` what is missing, and resumes from there.
 
         Raises:
             RequestUnknown, RequestExpired, StoreFault.
         """
-        head = self._log.head(key)
-        if head.expired(self._now_s()):
+        head = self.log.head(key)
+        if head.expired(self.now_s()):
             raise RequestExpired(key.request_id)
-        head = self._recovery.recover(head, "resume")
+        head = self.recovery.recover(head, "resume")
         if head.state == "open":
             self._subscribe(head, subscriber)
-        head, entries = self._log.read(key)
+        head, entries = self.log.read(key)
         return head, entries, self._replay(head, entries[after:], subscriber)
 
     def _replay(self, head: RequestHead, entries: Sequence[LogEntry], subscriber: Subscriber) -> bool:
-        deadline = self._monotonic() + REPLAY_BUDGET_S
+        deadline = self.monotonic() + REPLAY_BUDGET_S
         for entry in entries:
-            if self._monotonic() > deadline:
+            if self.monotonic() > deadline:
                 return False
             frame = entry.frame(head.key.request_id)
-            if post_frames(self._connections, Post(subscriber, (frame,)), self._now_s) != "delivered":
+            if post_frames(self.connections, Post(subscriber, (frame,)), self.now_s) != "delivered":
                 return False
         return True
 
@@ -221,7 +211,7 @@ class ActionHandlers:
             if wanted == head.subscribers:
                 return
             try:
-                self._log.set_subscribers(head, wanted)
+                self.log.set_subscribers(head, wanted)
             except Conflict as conflict:
                 head = conflict.head
             else:
@@ -231,34 +221,34 @@ class ActionHandlers:
     # --- cancel ---
 
     def _cancel(self, cancel: Cancel, caller: Caller) -> str:
-        """End a request. The reply is its terminal event: the cancellation, or what came before it."""
+        """End a request. The reply is its terminal event: the cancellation, or an earlier one."""
         key = RequestKey(caller.owner, cancel.request_id)
-        head = self._log.head(key)
-        if head.expired(self._now_s()):
+        head = self.log.head(key)
+        if head.expired(self.now_s()):
             raise RequestExpired(key.request_id)
         end_request(
-            self._log,
-            self._connections,
+            self.log,
+            self.connections,
             head,
             Failed.of(Cancelled(), head.failed),
-            still=lambda head: True,  # noqa: ARG005 - whoever asked may end it at any time
-            now_s=self._now_s,
+            still=lambda head: True,  # noqa: ARG005 - its user may end it at any time
+            now_s=self.now_s,
             spare=caller.connection_id,
         )
-        _, entries = self._log.read(key)
+        _, entries = self.log.read(key)
         return entries[-1].frame(key.request_id)
 
     # --- confirm ---
 
     def _confirm(self, action: ConfirmChange, caller: Caller) -> str:
-        """Carry out, or decline, what an event ``confirm`` of this user's request asks for."""
-        head, entries = self._log.read(RequestKey(caller.owner, action.request_id))
-        if head.expired(self._now_s()):
+        """Carry out or decline what a ``confirm`` event of this user's request asks for."""
+        head, entries = self.log.read(RequestKey(caller.owner, action.request_id))
+        if head.expired(self.now_s()):
             raise RequestExpired(action.request_id)
         for entry in entries:
             event = load_event(entry.body)
             if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
-                return reply_frame(self._profiles.confirm(event, action, caller.owner))
+                return reply_frame(self.profiles.confirm(event, action, caller.owner))
         raise ConfirmationUnknown(action.confirmation_id)
 
 

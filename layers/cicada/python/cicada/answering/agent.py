@@ -1,4 +1,4 @@
-"""The strategies of the agents, profile and theory: what they may take, and what happens before a model is asked."""
+"""The strategies of the profile and theory agents: their budget, and the tool calls that code makes first."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal
 
 from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
@@ -19,21 +19,30 @@ from cicada.agents.tools.theories import not_given, verdict_line
 from cicada.answering.grounding import AttemptLimits, log_retrieved
 from cicada.answering.judge import CitationJudge
 from cicada.answering.watched import WatchedRetriever
-from cicada.attempts.budgets import AttemptBudget, ModelCall, SubBudget
+from cicada.attempts.budgets import AttemptBudget, Purpose, SubBudget
 from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
-from cicada.attempts.writing import note_call
 from cicada.citations import check_citations, not_attributed
 from cicada.errors import AnswerIncomplete, DependencyDown, IndexFailure, ModelError, StreamBroken
 from cicada.models.ports import ModelUse, TextDelta, Usage
+from cicada.profiles.heads import StoredHead
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, clipped
 from cicada.request_trace import log_fault
 from cicada.retrieval.ports import Retriever
 from cicada.routing.changes import asks_for_change
 from cicada.text.words import quotes
 
+logger = logging.getLogger(__name__)
+
+MAX_NAMED = 3
+"""Profiles that are shown because the question names them."""
+MOST_PASSAGES = 4
+"""Passages of the first search; the model may search for more."""
+
 
 class AgentLimits(AttemptLimits):
-    """The limits of the agent's own turns, one after the other: what a turn did not take is there for the next."""
+    """The limits of an agent's turns, one after the other: what a turn does not use is left for the next."""
+
+    purpose: ClassVar[Purpose] = "agent"
 
     def __init__(self, attempt_budget: AttemptBudget, sub_budget: SubBudget) -> None:
         super().__init__(attempt_budget, sub_budget)
@@ -50,81 +59,49 @@ class AgentLimits(AttemptLimits):
             model_id, most = self._under_way
             self._sub_budget.settle(model_id, most, use.usage)
         self._under_way = None
-        call = ModelCall("agent", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
-        note_call(call, self._attempt_budget)
+        super().note(use)
 
 
-logger = logging.getLogger(__name__)
-
-MAX_NAMED = 3
-"""Profiles that are shown because the question names them."""
-MOST_PASSAGES = 4
-"""Of the text, beside what is kept; the model may search for more."""
+Opening = Callable[[ToolRunner, AskedQuestion], tuple[Done, ...]]
+"""Makes the tool calls that come before the model. Raises CicadaError if one fails that the answer needs."""
 
 
-class KeptProfile(Protocol):
-    """A profile that a user keeps, as far as a question can name it."""
-
-    @property
-    def id(self) -> str:
-        """Of the profile."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """As the user calls it."""
-        ...
-
-    @property
-    def statement(self) -> str | None:
-        """What a theory says now."""
-        ...
-
-
-class Opening(Protocol):
-    """Makes the calls."""
-
-    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
-        """Make them. Raises CicadaError if one fails without which there is no answer."""
-        ...
-
-
+@dataclass(frozen=True)
 class ProfileOpening:
     """The profiles that the question names, else the list of all; and a search of the corpus."""
 
-    def __init__(self, kept: Callable[[str], Sequence[KeptProfile]]) -> None:
-        self._kept = kept
+    stored: Callable[[str], Sequence[StoredHead]]
 
-    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
-        """See the port. Where the corpus cannot be searched, what the user noted is there all the same."""
-        named = named_in(asked.query, self._kept(asked.key.subject))
-        done = [box.open("show_profile", {"id": one.id}) for one in named[:MAX_NAMED]]
+    def __call__(self, runner: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
+        """Make the calls. If the search fails, the stored profiles still make an answer."""
+        named = named_in(asked.query, self.stored(asked.key.subject))
+        done = [runner.open("show_profile", {"id": one.id}) for one in named[:MAX_NAMED]]
         if not done:
-            done.append(box.open("list_profiles", {}))
+            done.append(runner.open("list_profiles", {}))
         try:
-            done.append(box.open("search_script", {"query": asked.query[:MAX_QUERY_CHARS], "limit": MOST_PASSAGES}))
+            done.append(runner.open("search_script", {"query": asked.query[:MAX_QUERY_CHARS], "limit": MOST_PASSAGES}))
         except (IndexFailure, ModelError, DependencyDown) as error:
             log_fault(logger, "answered without a search", error)
         return tuple(done)
 
 
+@dataclass(frozen=True)
 class TheoryOpening:
-    """The user's theories, and the evidence on the one that the question names, else on what it says itself."""
+    """The user's theories, and the evidence on the theory that the question names, else on the question itself."""
 
-    def __init__(self, kept: Callable[[str], Sequence[KeptProfile]]) -> None:
-        self._kept = kept
+    stored: Callable[[str], Sequence[StoredHead]]
 
-    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
-        """See the port. Without evidence gathered there is no verdict, so a failed search fails the attempt."""
-        kept = next(iter(named_in(asked.query, self._kept(asked.key.subject))), None)
-        about = {"statement": clipped(asked.query, MAX_STATEMENT_CHARS)} if kept is None else {"id": kept.id}
-        return (box.open("list_theories", {}), box.open("gather_evidence", about))
+    def __call__(self, runner: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
+        """Make the calls. A verdict needs evidence, so a failed search fails the attempt."""
+        named = next(iter(named_in(asked.query, self.stored(asked.key.subject))), None)
+        about = {"statement": clipped(asked.query, MAX_STATEMENT_CHARS)} if named is None else {"id": named.id}
+        return (runner.open("list_theories", {}), runner.open("gather_evidence", about))
 
 
-def named_in(query: str, kept: Sequence[KeptProfile]) -> tuple[KeptProfile, ...]:
-    """Those whose name, or what they say now, stands in a question word by word; the longest first."""
-    found: list[tuple[int, KeptProfile]] = []
-    for one in kept:
+def named_in(query: str, stored: Sequence[StoredHead]) -> tuple[StoredHead, ...]:
+    """The profiles whose name or statement is in a question word by word; the longest match first."""
+    found: list[tuple[int, StoredHead]] = []
+    for one in stored:
         length = max((len(text) for text in (one.name, one.statement or "") if quotes(query, text)), default=0)
         if length:
             found.append((length, one))
@@ -136,43 +113,28 @@ AgentName = Literal["profile_agent", "theory_agent"]
 _KINDS: dict[AgentName, AgentKind] = {"profile_agent": "profile", "theory_agent": "theory"}
 
 
+@dataclass(frozen=True)
 class AgentStrategy:
     """:class:`cicada.attempts.strategy.Strategy` over an agent and its tools.
 
-    What must happen first is done here, by code: the opening calls. Who acts comes from the request alone. What the
-    tools brought are the answer's sources: they are shown before its first text, and once more if others were added.
+    Code makes the opening calls, and the acting user comes from the request only. The tools' passages are the answer's
+    sources: they are shown before its first text, and again if others were added.
     """
 
-    def __init__(
-        self,
-        name: AgentName,
-        agent: Agent,
-        *,
-        retriever: Retriever,
-        tools: Callable[[Retriever], Sequence[Tool[Any]]],
-        opening: Opening,
-        needs: tuple[str, ...],
-        caps: AgentCaps | None = None,
-        may_change: Callable[[str], bool] = asks_for_change,
-        judge: CitationJudge | None = None,
-    ) -> None:
-        """Wire the strategy.
-
-        Args:
-            tools: makes the tools of one run, over a retriever.
-            needs: the circuit breakers of what it cannot do without.
-            may_change: whether a message asks for a change: only then are tools offered that make one.
-            judge: of the citations that code alone cannot check; without one they stay unchecked.
-        """
-        self.name: AgentName = name
-        self.needs = needs
-        self._agent = agent
-        self._retriever = retriever
-        self._tools = tools
-        self._opening = opening
-        self._caps = caps or AgentCaps()
-        self._may_change = may_change
-        self._judge = judge
+    name: AgentName
+    agent: Agent
+    _: KW_ONLY
+    retriever: Retriever
+    tools: Callable[[Retriever], Sequence[Tool[Any]]]
+    """Makes the tools of one run, over a retriever."""
+    opening: Opening
+    needs: tuple[str, ...]
+    """See the port."""
+    caps: AgentCaps = field(default_factory=AgentCaps)
+    may_change: Callable[[str], bool] = asks_for_change
+    """Whether a message asks for a change; tools that change anything are only offered then."""
+    judge: CitationJudge | None = None
+    """Checks the citations that code cannot check; without it they stay unchecked."""
 
     def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port.
@@ -183,7 +145,7 @@ class AgentStrategy:
         """
         run = self._begin(asked, attempt_budget)
         shown: int | None = None
-        with closing(self._agent.run(run.task, run.box, run.limits)) as steps:
+        with closing(self.agent.run(run.task, run.runner, run.limits)) as steps:
             for step in steps:
                 if isinstance(step, AgentFinished):
                     run.stop_reason = step.stop_reason
@@ -198,53 +160,53 @@ class AgentStrategy:
         yield from self._end(run, shown)
 
     def _begin(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> _Run:
-        """The run, with what comes before the model done."""
+        """The run, after its opening calls."""
         sub_budget = attempt_budget.agent_sub_budget()
-        limits = CappedLimits(AgentLimits(attempt_budget, sub_budget), self._caps, clock=attempt_budget.monotonic)
+        limits = CappedLimits(AgentLimits(attempt_budget, sub_budget), self.caps, clock=attempt_budget.monotonic)
         registry = NumberedSources()
-        index = WatchedRetriever(self._retriever)
+        index = WatchedRetriever(self.retriever)
         understood = asked.query if asked.in_own_words else ""
         actor = Actor.asking(asked.key, asked.question, asked.at_ms, understood)
-        box = ToolRunner(
+        runner = ToolRunner(
             self._offered(index, actor),
             actor=actor,
             registry=registry,
             limits=AttemptLimits(attempt_budget, sub_budget, limits.time_left_s),
-            caps=self._caps,
+            caps=self.caps,
             may_write=asked.may_write,
             on_change=asked.on_change,
             clock=attempt_budget.monotonic,
         )
         started = attempt_budget.monotonic()
         with timed(limits):
-            done = self._opening(box, asked)
+            done = self.opening(runner, asked)
         task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
         took_ms = round((attempt_budget.monotonic() - started) * 1000)
-        return _Run(task, box, registry, index, limits, attempt_budget, took_ms)
+        return _Run(task, runner, registry, index, limits, attempt_budget, took_ms)
 
     def _offered(self, retriever: Retriever, actor: Actor) -> list[Tool[Any]]:
-        """The tools of a run: those that change anything only where the user asks for a change, in their own words."""
-        may_change = any(map(self._may_change, actor.said))
-        return [tool for tool in self._tools(retriever) if may_change or not tool.writes]
+        """The tools of a run; those that change anything only if the user's own words ask for a change."""
+        may_change = any(map(self.may_change, actor.said))
+        return [tool for tool in self.tools(retriever) if may_change or not tool.writes]
 
     def _end(self, run: _Run, shown: int | None) -> Generator[Step, None, None]:
-        """What follows the agent's text: sources that were added, the checked citations, and the verdict."""
+        """The steps after the agent's text: added sources, the verdict, and the checked citations."""
         text = "".join(run.pieces)
         if not text.strip():
             raise AnswerIncomplete("the agent wrote nothing")
         sources = run.registry.sources
-        verdict = run.box.verdict or not_given(sources)
+        verdict = run.runner.verdict or not_given(sources)
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
         if verdict is not None:
             yield TextDelta(f"\n\n{verdict_line(verdict)}")
-        citations = check_citations(text, sources, self._judge.within(run.attempt_budget) if self._judge else None)
+        citations = check_citations(text, sources, self.judge.within(run.attempt_budget) if self.judge else None)
         yield Answered(
             run.stop_reason or "",
-            self._agent.model_id,
+            self.agent.model_id,
             citations,
             not_attributed(text, sources),
-            run.box.changes if any(tool.writes for tool in run.box.tools) else None,
+            run.runner.changes if any(tool.writes for tool in run.runner.tools) else None,
             verdict,
         )
 
@@ -267,7 +229,7 @@ class _Run:
     """One run so far."""
 
     task: AgentTask
-    box: ToolRunner
+    runner: ToolRunner
     registry: NumberedSources
     index: WatchedRetriever
     limits: CappedLimits
@@ -278,6 +240,6 @@ class _Run:
 
 
 def conversation_of(asked: AskedQuestion) -> str:
-    """The name of a request's conversation for a service that keeps one: a digest, in which the user is."""
+    """The id of a request's conversation for an agent service: a digest that includes the user."""
     within = asked.question.session_id or asked.key.request_id
     return hashlib.sha256(f"{asked.key.subject}\0{within}".encode()).hexdigest()

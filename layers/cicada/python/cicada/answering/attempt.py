@@ -1,4 +1,4 @@
-"""One attempt: begin it, run its strategy, deliver what it yields, close it."""
+"""Runs one attempt: begins it, runs its strategy, delivers its steps, and closes it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Literal
 
 from cicada.agents.ports import ProfileWritten, ToConfirm
 from cicada.agents.receipts import change_words, confirm_of
-from cicada.answering.attempt_metrics import metrics_of, tell_complete
-from cicada.answering.attempt_start import CLOSING_RESERVE_S, Beginning, Late
-from cicada.answering.finalisation import end_late, end_too_long
+from cicada.answering.attempt_metrics import log_complete, metrics_of
+from cicada.answering.attempt_start import CLOSING_RESERVE_S, AttemptStarter, Begun, Late, store_required
 from cicada.answering.workflow import AttemptTask
 from cicada.attempts.budgets import AttemptBudget, RequestBudget
-from cicada.attempts.chain import strategy_failures
+from cicada.attempts.chain import AGENTS, strategy_failures
 from cicada.attempts.frame_limits import fit_citations, fit_sources
 from cicada.attempts.strategy import (
     Answered,
@@ -29,27 +28,24 @@ from cicada.attempts.strategy import (
     Strategy,
 )
 from cicada.concurrency import THREADS, Concurrency
-from cicada.delivery.decide import NotYours
+from cicada.delivery.decide import NotYours, tried
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey
-from cicada.errors import (
-    AnswerTooLong,
-    CicadaError,
-    OutOfTime,
-    RequestUnknown,
-    StreamBroken,
-)
+from cicada.delivery.posting import end_request
+from cicada.delivery.record import LogEntry, RequestHead, RequestKey
+from cicada.errors import AnswerTooLong, CicadaError, OutOfTime, RequestUnknown, StreamBroken
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
     Complete,
     Degraded,
+    Failed,
     LogEvent,
     Metrics,
     ProfileChanged,
     Receipt,
     Sources,
+    StrategyFailure,
     StrategyName,
     Verdict,
     load_event,
@@ -58,19 +54,17 @@ from cicada.request_trace import log_event, log_fault
 
 logger = logging.getLogger(__name__)
 
-AGENTS: frozenset[StrategyName] = frozenset({"profile_agent", "theory_agent"})
-"""The strategies that can change a user's profiles."""
 SETTLE_S = 2.0
-"""How long an attempt that has failed may take to store what the next ones can use."""
+"""How long a failed attempt may take to store what the next ones can use."""
 KEEPING_RESERVE_S = 5.0
-"""With less time than this left, an answer is not kept: it is complete, and that is what counts."""
+"""With less time left, a complete answer is not given to the sinks."""
 
 
 @dataclass(frozen=True)
 class AttemptOutcome:
     """How an attempt ended, for the workflow and the metrics.
 
-    ``superseded``: another attempt, another execution or the asker's cancellation came first: nothing was changed.
+    ``superseded``: another attempt, another execution or a cancellation came first, so nothing was changed.
     ``too_long``, ``out_of_time``: the request ended with that error; no other strategy is tried.
     """
 
@@ -79,7 +73,7 @@ class AttemptOutcome:
 
 
 @dataclass
-class _Course:
+class _Progress:
     """What an attempt has yielded so far."""
 
     asked: AskedQuestion
@@ -110,10 +104,10 @@ class AttemptRunner:
         """Wire a runner.
 
         Args:
-            strategies: by name; each that the workflow has a state for.
-            conversation: completes follow-up questions; none are completed without.
-            breakers: tell what is down; everything is tried without.
-            changes: what earlier attempts at a request have changed in the user's profiles, from their records.
+            strategies: one for each strategy state of the workflow.
+            conversation: completes follow-up questions; without it none are completed.
+            breakers: skip a strategy whose dependency is down; without them every strategy is tried.
+            changes: the profile changes of earlier attempts at a request, from the profiles' records.
         """
         self._log = log
         self._connections = connections
@@ -123,21 +117,17 @@ class AttemptRunner:
         self._sinks = sinks
         self._changes = changes
         self._budget = budget or RequestBudget()
-        self._beginning = Beginning(log, self._budget, now_s)
+        self._starter = AttemptStarter(log, self._budget, now_s)
         self._limits = limits
         self._concurrency = concurrency
         self._now_s = now_s
         self._monotonic = monotonic
 
     def run(self, task: AttemptTask, *, worker: str, remaining_s: float) -> AttemptOutcome:
-        """Run one attempt.
-
-        Args:
-            worker: the id of this very invocation.
-            remaining_s: seconds until the worker is killed.
+        """Run one attempt in the invocation ``worker``, which is killed after ``remaining_s``.
 
         Raises:
-            CicadaError: the strategy failed; the workflow goes on to the next.
+            CicadaError: the strategy failed; the workflow continues with the next.
         """
         started = self._monotonic()
         deadline = started + min(remaining_s, task.time_budget_s or remaining_s) - CLOSING_RESERVE_S
@@ -147,7 +137,7 @@ class AttemptRunner:
         if self._breakers is not None:
             self._breakers.check(strategy.needs)
         try:
-            begun = self._beginning.begin(task, worker)
+            begun = self._starter.begin(task, worker)
         except RequestUnknown:
             log_event(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
             return AttemptOutcome("superseded")
@@ -156,7 +146,7 @@ class AttemptRunner:
             return AttemptOutcome("superseded")
         if isinstance(begun, Late):
             return self._end_late(begun.head, task)
-        head, commit = begun.head, begun.commit
+        head = begun.head
         log_event(
             logger,
             "attempt",
@@ -168,41 +158,41 @@ class AttemptRunner:
             reserved_calls=head.reserved_calls,
             failed=[f"{one.strategy}: {one.code}" for one in head.failed],
         )
-        deadline = min(deadline, self._monotonic() + self._beginning.left_s(head))
         attempt_budget = AttemptBudget(
             task.strategy,
-            calls=commit.claim.calls if commit.claim else 0,
-            deadline=deadline,
+            calls=begun.commit.claim.calls if begun.commit.claim else 0,
+            deadline=min(deadline, self._monotonic() + self._starter.left_s(head)),
             budget=self._budget,
             monotonic=self._monotonic,
         )
-        return self._answer(
-            strategy,
-            head,
-            commit,
-            attempt_budget,
-            started=started,
-            keep_until=started + remaining_s - KEEPING_RESERVE_S,
-        )
+        keep_until = started + remaining_s - KEEPING_RESERVE_S
+        return self._answer(strategy, begun, attempt_budget, started=started, keep_until=keep_until)
 
     def _end_late(self, head: RequestHead, task: AttemptTask) -> AttemptOutcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
         log_fault(logger, "attempt failed", error, attempt=head.attempt)
-        failed = strategy_failures(task.failures, task.entry)
-        ended = end_late(head, failed, error, self._log, self._connections, now_s=self._now_s)
+        failed = tried(head, strategy_failures(task.failures, task.entry))
+        ended = self._end(head, error, failed, still=lambda stored: stored.attempt == head.attempt)
         return AttemptOutcome("out_of_time" if ended else "superseded")
 
-    def _answer(
+    @store_required()
+    def _end(
         self,
-        strategy: Strategy,
         head: RequestHead,
-        begun: Commit,
-        attempt_budget: AttemptBudget,
+        error: CicadaError,
+        failed: tuple[StrategyFailure, ...],
         *,
-        started: float,
-        keep_until: float,
+        still: Callable[[RequestHead], bool],
+    ) -> bool:
+        """End the request with an error. Returns whether this ended it."""
+        terminal = Failed.of(error, failed)
+        return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
+
+    def _answer(
+        self, strategy: Strategy, begun: Begun, attempt_budget: AttemptBudget, *, started: float, keep_until: float
     ) -> AttemptOutcome:
-        outbox = Outbox(head, self._limits, begun=begun, now=self._monotonic(), now_s=self._now_s)
+        head = begun.head
+        outbox = Outbox(head, self._limits, begun=begun.commit, now=self._monotonic(), now_s=self._now_s)
         driver = DeliveryDriver(
             outbox,
             self._log,
@@ -215,22 +205,21 @@ class AttemptRunner:
         made: list[ProfileWritten] = []
         try:
             with driver:
-                course = _Course(
-                    self._asked(head, driver, made), degraded=head.standalone.degraded if head.standalone else None
-                )
-                self._tell_lost(head, driver)
+                degraded = head.standalone.degraded if head.standalone else None
+                progress = _Progress(self._asked(head, driver, made), degraded=degraded)
+                self._deliver_lost_receipts(head, driver)
                 try:
-                    answered = self._deliver(strategy, course, driver, attempt_budget)
+                    answered = self._deliver(strategy, progress, driver, attempt_budget)
                 except Stopped as stopped:
                     driver.raise_failure()
-                    raise Fenced(str(stopped)) from stopped  # found out before a tool would have written
+                    raise Fenced(str(stopped)) from stopped  # noticed before a tool would have written
                 except CicadaError:
-                    # The completed question and the passages serve the attempts that follow.
+                    # Store the completed question and the passages for the next attempts.
                     driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)
                     raise
                 metrics = metrics_of(
                     head,
-                    course.retrieved,
+                    progress.retrieved,
                     answered,
                     attempt_budget,
                     started=started,
@@ -255,21 +244,23 @@ class AttemptRunner:
             return AttemptOutcome("superseded")
         except AnswerTooLong as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
-            ended = end_too_long(outbox.head, error, self._log, self._connections, now_s=self._now_s)
+            mine = outbox.head
+            owner = (mine.attempt, mine.worker)
+            ended = self._end(mine, error, mine.failed, still=lambda stored: (stored.attempt, stored.worker) == owner)
             self._take_back(head, made)
             return AttemptOutcome("too_long" if ended else "superseded")
         except CicadaError as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
             raise
-        tell_complete(complete)
-        self._keep(course, strategy.name, answered, until=keep_until)
+        log_complete(complete)
+        self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
 
     def _asked(self, head: RequestHead, driver: DeliveryDriver, made: list[ProfileWritten]) -> AskedQuestion:
         def on_change(change: ProfileWritten | ToConfirm) -> None:
             if isinstance(change, ProfileWritten):
                 made.append(change)
-            self._told(head.attempt, change, driver)
+            _deliver_change(head.attempt, change, driver)
 
         return AskedQuestion(
             key=head.key,
@@ -279,12 +270,12 @@ class AttemptRunner:
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
-            may_write=lambda: self._beginning.is_answering(head),
+            may_write=lambda: self._starter.is_answering(head),
             on_change=on_change,
         )
 
-    def _tell_lost(self, head: RequestHead, driver: DeliveryDriver) -> None:
-        """Give the receipts of changes whose worker was lost between the change and its receipt."""
+    def _deliver_lost_receipts(self, head: RequestHead, driver: DeliveryDriver) -> None:
+        """Deliver the receipts of changes whose worker was lost between the change and its receipt."""
         if not any(one.strategy in AGENTS for one in head.failed):
             return
         try:
@@ -293,43 +284,33 @@ class AttemptRunner:
         except (CicadaError, StoreFault) as error:
             log_event(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
             return
-        told = _receipts(entries)
+        delivered = _receipts(entries)
         for change in made:
-            if (change.id, change.version) not in told:
-                self._told(head.attempt, ProfileWritten({}, change), driver)
+            if (change.id, change.version) not in delivered:
+                _deliver_change(head.attempt, ProfileWritten({}, change), driver)
 
     def _take_back(self, head: RequestHead, made: Sequence[ProfileWritten]) -> None:
-        """Take back changes whose receipt came too late for the log: the request had ended, by its user's wish perhaps.
+        """Undo changes without a receipt in the log, if the request has ended: its user may have cancelled it.
 
-        Where it goes on, the attempt that follows gives the receipts.
+        If it is still open, the next attempt delivers the receipts.
         """
         if not made:
             return
         try:
-            stands, entries = self._log.read(head.key)
-            told = _receipts(entries)
-            for one in reversed(made if stands.state != "open" else ()):
-                if (one.change.id, one.change.version) not in told:
+            stored, entries = self._log.read(head.key)
+            delivered = _receipts(entries)
+            for one in reversed(made if stored.state != "open" else ()):
+                if (one.change.id, one.change.version) not in delivered:
                     one.take_back()
         except (CicadaError, StoreFault) as error:
-            log_event(logger, "fault", "a change was not taken back", level=logging.WARNING, why=type(error).__name__)
-
-    @staticmethod
-    def _told(attempt: int, change: ProfileWritten | ToConfirm, driver: DeliveryDriver) -> None:
-        """Deliver what an agent's tool has changed for the user, or asks them to confirm."""
-        match change:
-            case ProfileWritten():
-                driver.event(Receipt(attempt=attempt, change=change.change))
-                driver.changed(change_words(change.change))
-            case ToConfirm():
-                driver.event(confirm_of(attempt, change))
+            log_event(logger, "fault", "profile change not undone", level=logging.WARNING, why=type(error).__name__)
 
     def _found_before(self, key: RequestKey) -> Sources | None:
-        """The passages of the latest attempt that had retrieved any."""
+        """The passages of the latest attempt that retrieved any."""
         try:
             _, entries = self._log.read(key)
         except (StoreFault, RequestUnknown) as error:
-            logger.info("what was found before could not be read", extra={"why": str(error)})
+            logger.info("earlier passages could not be read", extra={"why": str(error)})
             return None
         for event in map(_event, reversed(entries)):
             if isinstance(event, Sources) and event.sources:
@@ -337,76 +318,79 @@ class AttemptRunner:
         return None
 
     def _deliver(
-        self, strategy: Strategy, course: _Course, driver: DeliveryDriver, attempt_budget: AttemptBudget
+        self, strategy: Strategy, progress: _Progress, driver: DeliveryDriver, attempt_budget: AttemptBudget
     ) -> Answered:
-        """Hand the strategy's steps to the delivery driver as they come."""
-        self._complete_question(course, driver, attempt_budget)
+        """Deliver the strategy's steps as they come."""
+        self._complete_question(progress, driver, attempt_budget)
         attempt = driver.head.attempt
-        with closing(strategy.answer(course.asked, attempt_budget)) as steps:
+        with closing(strategy.answer(progress.asked, attempt_budget)) as steps:
             for step in steps:
                 match step:
                     case TextDelta():
-                        course.text += step.text
+                        progress.text += step.text
                         driver.text(step.text)
                     case Retrieved():
-                        if course.degraded is not None:
-                            step = replace(step, degraded=(course.degraded, *step.degraded))
-                        course.retrieved = step
-                        driver.event(fit_sources(_sources(attempt, course.asked, step)))
+                        if progress.degraded is not None:
+                            step = replace(step, degraded=(progress.degraded, *step.degraded))
+                        progress.retrieved = step
+                        driver.event(fit_sources(_sources(attempt, progress.asked, step)))
                     case Answered():
                         if step.citations is not None:
                             for event in fit_citations(attempt, step.citations, step.not_attributed):
                                 driver.event(event)
-                        if (given := step.verdict) is not None:
-                            told = {"for_": given.for_, "against": given.against}
-                            driver.event(Verdict(attempt=attempt, verdict=given.verdict, given=given.given, **told))
+                        if step.verdict is not None:
+                            driver.event(Verdict(attempt=attempt, **vars(step.verdict)))
                         return step
         raise StreamBroken("the strategy ended without an answer")
 
-    def _complete_question(self, course: _Course, driver: DeliveryDriver, attempt_budget: AttemptBudget) -> None:
-        asked = course.asked
+    def _complete_question(self, progress: _Progress, driver: DeliveryDriver, attempt_budget: AttemptBudget) -> None:
+        asked = progress.asked
         if self._conversation is None or asked.question.session_id is None or driver.head.standalone is not None:
             return
         completed = self._conversation.complete(asked.question, asked.key.subject, attempt_budget)
-        course.degraded = completed.degraded
+        progress.degraded = completed.degraded
         if completed.query != asked.query:
-            course.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
+            progress.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
             driver.standalone(completed)
 
-    def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
-        """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""
+    def _keep(self, progress: _Progress, strategy: StrategyName, answered: Answered, *, until: float) -> None:
+        """Give the answer to the sinks. It is already delivered, so their failures are only logged."""
         given = AnswerGiven(
-            asked=course.asked,
+            asked=progress.asked,
             strategy=strategy,
-            text=course.text,
-            retrieved=course.retrieved,
+            text=progress.text,
+            retrieved=progress.retrieved,
             answered=answered,
             at_ms=int(self._now_s() * 1000),
         )
         for sink in self._sinks:
             if self._monotonic() > until:
-                log_event(logger, "fault", "no time was left to keep the answer", code=OutOfTime.code)
+                log_event(logger, "fault", "no time left to keep the answer", code=OutOfTime.code)
                 return
             try:
                 sink.keep(given)
             except Exception as error:  # a bug of a sink
-                log_event(
-                    logger,
-                    "fault",
-                    "the answer was not kept",
-                    level=logging.ERROR,
-                    code=CicadaError.code,
-                    why=type(error).__name__,
-                )
+                why = type(error).__name__
+                log_event(logger, "fault", "answer not kept", level=logging.ERROR, code=CicadaError.code, why=why)
+
+
+def _deliver_change(attempt: int, change: ProfileWritten | ToConfirm, driver: DeliveryDriver) -> None:
+    """Deliver a change that an agent's tool made for the user, or asks them to confirm."""
+    match change:
+        case ProfileWritten():
+            driver.event(Receipt(attempt=attempt, change=change.change))
+            driver.changed(change_words(change.change))
+        case ToConfirm():
+            driver.event(confirm_of(attempt, change))
 
 
 def _receipts(entries: Iterable[LogEntry]) -> set[tuple[str, int]]:
-    """The changes that a log tells of: id and version of each."""
+    """The id and version of each change that has a receipt in the log."""
     return {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
 
 
 def _event(entry: LogEntry) -> LogEvent | None:
-    """The event of an entry; None for one of another release."""
+    """The event of an entry; None if another release wrote it and this one cannot read it."""
     try:
         return load_event(entry.body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an answer took: its metrics, and its line in the story."""
+"""The metrics of an answer, and its line in the request trace."""
 
 from __future__ import annotations
 
@@ -25,41 +25,39 @@ def metrics_of(
     first_chunk_at: float | None,
     now_s: float,
 ) -> Metrics:
-    """The metrics of an answer that is whole.
+    """The metrics of a complete answer.
 
-    Args:
-        head: the request, with what its earlier attempts spent.
-        spending: of this attempt.
-        started: when the attempt began, on the clock of ``attempt_budget``.
-        first_chunk_at: when its first text was committed, on the same clock; None if all of it is still to be.
+    ``started`` and ``first_chunk_at``, when its first text was committed, are on the clock of ``attempt_budget``;
+    ``first_chunk_at`` is None if no text is committed yet.
     """
+    retrieved = retrieved or Retrieved((), found=0, index_version="")
     now = attempt_budget.monotonic()
     accepted_ago_ms = now_s * 1000 - head.accepted_at_ms
-    # A text so short that none of it has gone out yet goes out with the event that carries this.
+    # A very short text is committed together with the event that carries these metrics.
     waited_s = 0.0 if first_chunk_at is None else now - first_chunk_at
     spent = head.spent + attempt_budget.spent
-    # A worker that was lost could not say what it had spent.
+    # A lost worker could not report what it had spent.
     usd = None if any(one.code in WORKER_LOSSES for one in head.failed) else spent.usd
-    used = () if retrieved is None or retrieved.offered else retrieved.sources
+    used = () if retrieved.offered else retrieved.sources
     return Metrics(
         latency_ms=max(0, round(accepted_ago_ms)),
         attempt_ms=round((now - started) * 1000),
         first_chunk_ms=max(0, round(accepted_ago_ms - waited_s * 1000)),
-        retrieval_latency_ms=retrieved.retrieval_ms if retrieved else None,
-        cache_latency_ms=retrieved.cache_ms if retrieved else None,
+        retrieval_latency_ms=retrieved.retrieval_ms,
+        cache_latency_ms=retrieved.cache_ms,
         model_calls=spent.calls,
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cost_usd=usd,
         price_date=None if usd is None else price_date(),
-        sources_found=retrieved.found if retrieved else 0,
+        sources_found=retrieved.found,
         sources_used=len({source.origin for source in used}),
         passages_cited=answered.passages_cited,
     )
 
 
-def tell_complete(complete: Complete) -> None:
-    """Tell of an answer in the request's story."""
+def log_complete(complete: Complete) -> None:
+    """Log a complete answer in the request trace."""
     log_event(
         logger,
         "complete",

@@ -1,8 +1,9 @@
-"""How an attempt becomes the one that answers its request, or finds out that it may not."""
+"""Starts an attempt: claims its request, or finds out that it may not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cicada.answering.workflow import AttemptTask
@@ -15,17 +16,15 @@ from cicada.delivery.record import Commit, Question, RequestHead, RequestKey
 from cicada.errors import DeliveryUnavailable, RequestUnknown
 
 CLOSING_RESERVE_S = 8.0
-"""Seconds at the end of a worker's time that no strategy may use: the last events are stored and posted in them."""
+"""Seconds at the end of a worker's time that are reserved for storing and posting the last events."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """The attempt answers the request."""
+    """The attempt has claimed the request by a commit; ``head`` is the state after it."""
 
     head: RequestHead
-    """After the commit."""
     commit: Commit
-    """That began it."""
 
 
 @dataclass(frozen=True)
@@ -35,44 +34,42 @@ class Late:
     head: RequestHead
 
 
-class Beginning:
-    """Begins attempts, and tells whether they still answer."""
+@contextmanager
+def store_required() -> Iterator[None]:
+    """Raise DeliveryUnavailable in place of StoreFault."""
+    try:
+        yield
+    except StoreFault as fault:
+        raise DeliveryUnavailable(str(fault)) from fault
+
+
+class AttemptStarter:
+    """Begins attempts, and checks whether they still own their request."""
 
     def __init__(self, log: RequestLog, budget: RequestBudget, now_s: Callable[[], float]) -> None:
         self._log = log
         self._budget = budget
         self._now_s = now_s
 
-    def begin(self, task: AttemptTask, worker: str) -> Begun | NotYours | Late:
-        """Begin an attempt by one write.
-
-        Raises:
-            DeliveryUnavailable: it cannot be written.
-            RequestUnknown: the request is gone.
-        """
-        try:
-            return self._begin(task, worker)
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
-
     def left_s(self, head: RequestHead) -> float:
         """Seconds that a request's strategies have left."""
         return head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s() - CLOSING_RESERVE_S
 
+    @store_required()
     def is_answering(self, mine: RequestHead) -> bool:
-        """Whether an attempt is still the one that answers its request. Raises DeliveryUnavailable."""
+        """Whether an attempt still owns its request."""
         try:
             head = self._log.head(mine.key)
         except RequestUnknown:
             return False
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
         ours = (head.attempt, head.worker) == (mine.attempt, mine.worker)
         return ours and head.state == "open" and not head.expired(self._now_s())
 
-    def _begin(self, task: AttemptTask, worker: str) -> Begun | NotYours | Late:
+    @store_required()
+    def begin(self, task: AttemptTask, worker: str) -> Begun | NotYours | Late:
+        """Begin an attempt by one conditional write. Raises DeliveryUnavailable, RequestUnknown."""
         failed = strategy_failures(task.failures, task.entry)
-        # A first attempt nearly always finds the log as it was created: it needs no read before its write.
+        # A first attempt usually finds the log as it was created, so it writes without reading first.
         head = self._log.head(task.key) if failed else _as_created(task.key)
         for _ in range(CONTENTION_TRIES):
             commit = begin(
@@ -100,5 +97,5 @@ class Beginning:
 
 
 def _as_created(key: RequestKey) -> RequestHead:
-    """A request's head as its creation leaves it, as far as a fence needs it; what lands returns the true one."""
+    """A new request's head, as far as the fence needs it; the write returns the stored one."""
     return RequestHead(key=key, question=Question(""), origin="", accepted_at_ms=0, expires_at=0)

@@ -6,10 +6,12 @@ Elsewhere the name can mean that documents are preloaded into a model; here noth
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from cicada.answering.grounding import AttemptLimits, answer_from, fitting_prompt
 from cicada.answering.judge import CitationJudge
-from cicada.answering.reuse import contexts, given_again, merged, reused
+from cicada.answering.reuse import contexts, merged, replayed, reused
 from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import AskedQuestion, Retrieved, Step
 from cicada.breakers.dependencies import CACHE
@@ -20,78 +22,58 @@ from cicada.retrieval.ports import Retriever
 from cicada.semantic_cache.ports import EarlierAnswers, Looked
 
 CACHE_BUDGET_S = 5.0
-"""Seconds for the look-up: nothing else is done meanwhile."""
+"""Seconds for the lookup; nothing else runs meanwhile."""
 _ENGINE = "cache"
 
 
+@dataclass(frozen=True)
 class CagStrategy:
     """:class:`cicada.attempts.strategy.Strategy` over the semantic cache.
 
-    A question that asks the same gets the earlier answer again, without any call to a text model; a near one a new
-    answer from the earlier one's passages. Anything else is a :class:`cicada.errors.CacheMiss`: it is another
-    strategy's turn.
+    The same question gets the earlier answer again, without a text model; a near question gets a new answer from the
+    earlier one's passages. Otherwise it raises :class:`cicada.errors.CacheMiss`, and the next strategy is tried.
     """
 
-    name: StrategyName = "cag"
+    name: ClassVar[StrategyName] = "cag"
+    needs: ClassVar[tuple[str, ...]] = (CACHE,)
+    """The index version and the question's vector are usually known without a call, and only a near question needs a
+    text model. Each has a breaker where it is called."""
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        cache: EarlierAnswers,
-        model: TextModel,
-        *,
-        prompt_passages: int,
-        judge: CitationJudge | None = None,
-    ) -> None:
-        """Wire the strategy.
-
-        Args:
-            retriever: tells the index version, of which alone earlier answers are given.
-            model: writes where a question is near, but not the same.
-            prompt_passages: of an earlier answer's passages, how many the prompt takes at most.
-            judge: of the citations that code alone cannot check; without one they stay unchecked.
-        """
-        self._retriever = retriever
-        self._cache = cache
-        self._model = model
-        self._judge = judge
-        self._prompt_passages = prompt_passages
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """See the port.
-
-        The index tells no more than its version, which a worker mostly knows; the question's vector is mostly
-        remembered; and a text model is called for a near question alone. Each has a breaker where it is called.
-        """
-        return (CACHE,)
+    retriever: Retriever
+    """Tells the index version; earlier answers of other versions are not used."""
+    cache: EarlierAnswers
+    model: TextModel
+    _: KW_ONLY
+    prompt_passages: int
+    """The most passages in the prompt."""
+    judge: CitationJudge | None = None
+    """Checks the citations that code cannot check; without it they stay unchecked."""
 
     def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port.
 
         Raises:
-            CacheMiss: no earlier answer is near enough, or a near one's passages cannot be written from.
-            CicadaError: the look-up failed, see :class:`~cicada.semantic_cache.ports.EarlierAnswers`, or the version is
-                not known, or the text model failed.
+            CacheMiss: no earlier answer is near enough, or a near one's passages cannot be used.
+            CicadaError: the lookup, the index version or the text model failed.
         """
         started = attempt_budget.monotonic()
-        version = self._retriever.version()
+        version = self.retriever.version()
         budget_s = min(CACHE_BUDGET_S, attempt_budget.time_left_s())
-        looked = self._cache.look_up(asked, version, AttemptLimits(attempt_budget), time_budget_s=budget_s)
+        looked = self.cache.look_up(asked, version, AttemptLimits(attempt_budget), time_budget_s=budget_s)
         cache_ms = round((attempt_budget.monotonic() - started) * 1000)
         if looked.use == "answer":
-            yield from given_again(looked, engine=_ENGINE, cache_ms=cache_ms)
+            yield from replayed(looked, engine=_ENGINE, cache_ms=cache_ms)
         elif looked.use == "contexts" and looked.sources and attempt_budget.calls_left > 0:
-            yield from self._anew(asked, looked, cache_ms, attempt_budget)
+            yield from self._from_contexts(asked, looked, cache_ms, attempt_budget)
         else:
             raise CacheMiss(_why(looked, attempt_budget))
 
-    def _anew(
+    def _from_contexts(
         self, asked: AskedQuestion, looked: Looked, cache_ms: int, attempt_budget: AttemptBudget
     ) -> Generator[Step, None, None]:
-        """A new answer from the earlier one's passages."""
+        """A new answer from an earlier one's passages."""
         ranked = merged((), contexts(looked))
-        sources, prompt = fitting_prompt(asked.query, ranked[: self._prompt_passages], self._model, attempt_budget)
+        sources, prompt = fitting_prompt(asked.query, ranked[: self.prompt_passages], self.model, attempt_budget)
         retrieved = Retrieved(
             sources,
             found=len(ranked),
@@ -100,7 +82,7 @@ class CagStrategy:
             cache_ms=cache_ms,
             reused=reused(looked, "contexts"),
         )
-        yield from answer_from(retrieved, prompt, self._model, attempt_budget, self._judge)
+        yield from answer_from(retrieved, prompt, self.model, attempt_budget, self.judge)
 
 
 def _why(looked: Looked, attempt_budget: AttemptBudget) -> str:
@@ -108,6 +90,5 @@ def _why(looked: Looked, attempt_budget: AttemptBudget) -> str:
         return "there is no earlier question to compare with"
     if looked.use == "miss":
         return f"the nearest of {looked.compared} earlier questions has a similarity of {looked.similarity:.2f}"
-    return "a near question's passages were found, " + (
-        "but no call is left to write from them" if attempt_budget.calls_left <= 0 else "but none was kept"
-    )
+    lacking = "no call is left to write from them" if attempt_budget.calls_left <= 0 else "none was kept"
+    return f"a near question's passages were found, but {lacking}"

@@ -6,29 +6,30 @@ from collections.abc import Generator
 
 from cicada.answering.grounding import log_retrieved
 from cicada.answering.prompt import UNGROUNDED_NOTICE, direct_prompt, offer_notice
+from cicada.answering.reuse import renumbered
 from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
 from cicada.attempts.writing import write
 from cicada.models.ports import TextDelta, TextModel
-from cicada.protocol.events import Source, StrategyName
+from cicada.protocol.events import StrategyName
 
 MAX_OFFERED = 5
-"""Of the passages that earlier attempts had found, how many the last resort offers."""
+"""The most passages of earlier attempts that the last resort offers."""
 
 
 class DirectStrategy:
     """:class:`cicada.attempts.strategy.Strategy` over a model alone; its answers are never grounded.
 
-    Where other strategies failed before it says, by code, that the sources could not be consulted, and offers the best
-    of the passages that they had found. The model does not see them: what it writes rests on nothing.
+    After other strategies failed it says that the sources could not be consulted, and offers the best passages that
+    they had found. The notice is written by code, and the model does not see the passages.
     """
 
     name: StrategyName = "direct"
     needs: tuple[str, ...] = ()
-    """Nothing is left to try after it, so no circuit breaker keeps it from trying."""
+    """It is the last resort, so no circuit breaker may skip it."""
 
     def __init__(self, model: TextModel) -> None:
-        """``model``: a small one, with a low bound on its tokens."""
+        """``model``: a small one, with a low token limit."""
         self._model = model
 
     def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
@@ -37,7 +38,7 @@ class DirectStrategy:
             notice = UNGROUNDED_NOTICE
             before = asked.found_before()
             if before is not None:
-                offered = _best(before.sources)
+                offered = renumbered(sorted(before.sources, key=lambda source: -source.score)[:MAX_OFFERED])
                 retrieved = Retrieved(
                     offered,
                     found=len(before.sources),
@@ -51,9 +52,3 @@ class DirectStrategy:
             yield TextDelta(notice)
         written = yield from write(self._model, direct_prompt(asked.query), attempt_budget)
         yield Answered(written.finished.stop_reason, self._model.model_id)
-
-
-def _best(found: tuple[Source, ...]) -> tuple[Source, ...]:
-    """The best of them, numbered from 1."""
-    best = sorted(found, key=lambda source: -source.score)[:MAX_OFFERED]
-    return tuple(source.model_copy(update={"n": n}) for n, source in enumerate(best, 1))

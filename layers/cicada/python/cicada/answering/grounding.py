@@ -1,15 +1,15 @@
-"""What the grounded strategies have in common: a search, a prompt that fits the budget, a checked answer."""
+"""What the grounded strategies share: the limits of their calls, a prompt that fits, and a checked answer."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from typing import ClassVar
 
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
-from cicada.attempts.budgets import AttemptBudget, ModelCall, SubBudget
-from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
+from cicada.attempts.budgets import AttemptBudget, ModelCall, Purpose, SubBudget
+from cicada.attempts.strategy import Answered, Retrieved, Step
 from cicada.attempts.writing import note_call, write
 from cicada.citations import check_citations, not_attributed
 from cicada.errors import BudgetSpent
@@ -17,41 +17,18 @@ from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel, Usage
 from cicada.protocol.events import Degraded, Source
 from cicada.request_trace import log_event
 from cicada.retrieval.knowledge.search import Gathered
-from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import SearchResult
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Search:
-    """How the grounded strategies search."""
-
-    retriever: Retriever
-    top_k: int
-    """Passages returned at most, unless the question says otherwise."""
-    min_score: float
-
-    def __call__(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchResult:
-        """Search for a question, within what the attempt may spend.
-
-        Raises as :class:`cicada.retrieval.ports.Retriever` does.
-        """
-        return self.retriever.search(self.query(asked, attempt_budget))
-
-    def query(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchQuery:
-        """The search for a question, within what the attempt may spend."""
-        question = asked.question
-        return SearchQuery(
-            text=asked.query,
-            filters=Filters(collections=question.collections, episodes=question.episodes),
-            top_k=question.top_k or self.top_k,
-            min_score=self.min_score,
-            limits=AttemptLimits(attempt_budget),
-        )
-
-
 class AttemptLimits:
-    """:class:`~cicada.retrieval.ports.SearchLimits` of calls other than the answer's: a search's or an agent's."""
+    """:class:`~cicada.retrieval.ports.SearchLimits` of the calls that do not write the answer.
+
+    They take from the attempt's retrieval budget and its time, unless others are given.
+    """
+
+    purpose: ClassVar[Purpose] = "retrieval"
 
     def __init__(
         self,
@@ -59,7 +36,6 @@ class AttemptLimits:
         sub_budget: SubBudget | None = None,
         time_left_s: Callable[[], float] | None = None,
     ) -> None:
-        """Take the attempt; its retrieval's allowance and its own time hold unless others are given."""
         self._attempt_budget = attempt_budget
         self._sub_budget = sub_budget or attempt_budget.retrieval
         self._time_left_s = time_left_s or attempt_budget.time_left_s
@@ -81,26 +57,22 @@ class AttemptLimits:
         return self._attempt_budget.on_stop(wake)
 
     def note(self, use: ModelUse) -> None:
-        """See the port: it is one of the answer's calls, and told in the request's story."""
-        note_call(call_of(use), self._attempt_budget)
-
-
-def call_of(use: ModelUse) -> ModelCall:
-    """A retrieval's use of a model as one of the answer's calls."""
-    return ModelCall("retrieval", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
+        """See the port: the call also counts as one of the request's."""
+        call = ModelCall(self.purpose, use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
+        note_call(call, self._attempt_budget)
 
 
 def degradations(found: SearchResult | Gathered) -> tuple[Degraded, ...]:
-    """What a search had to do without, as the client is told."""
+    """What a search had to do without, for the client."""
     return tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
 
 
 def fitting_prompt(
     query: str, sources: Sequence[Source], model: TextModel, attempt_budget: AttemptBudget, *, in_parts: bool = False
 ) -> tuple[tuple[Source, ...], Prompt]:
-    """The prompt over as many of the first sources as a call may take, and those sources.
+    """The prompt over as many of the first sources as fit into a call's share, and those sources.
 
-    At least the first stays: whether even that is too much is for the call to find out.
+    The first source always stays: if even that is too much, the call itself is refused.
     """
     kept = tuple(sources)
     while True:
@@ -116,7 +88,7 @@ def fitting_prompt(
 
 
 def log_retrieved(retrieved: Retrieved) -> None:
-    """Tell what was retrieved in the request's story."""
+    """Log what was retrieved in the request trace."""
     log_event(
         logger,
         "retrieved",
@@ -140,12 +112,9 @@ def answer_from(
     attempt_budget: AttemptBudget,
     judge: CitationJudge | None = None,
 ) -> Generator[Step, None, None]:
-    """Show what was retrieved, write the answer from it, and check its citations, which a judge may help with.
+    """Show what was retrieved, write the answer from it, and check its citations, with the judge if there is one.
 
-    Where nothing was retrieved the answer says so by code: a model without a passage might answer from what it knows.
-
-    Raises:
-        CicadaError, Stopped: as :func:`cicada.attempts.writing.write` does.
+    If nothing was retrieved, code writes the answer: a model without passages might answer from its own knowledge.
     """
     log_retrieved(retrieved)
     yield retrieved

@@ -1,4 +1,4 @@
-"""The judge of an attempt's citations: a model, within what the attempt may still spend."""
+"""Has a model judge an attempt's citations, within the attempt's budget."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class _OneMore(OneCallBudget):
-    """One call beside those of the attempt: the answer is written, so the last resort's share is there for it."""
+    """One more call than the attempt was allotted: the answer is written, so the last resort's call is free."""
 
     def call(self) -> None:
         """See :class:`cicada.models.ports.CallScope`."""
@@ -39,17 +39,14 @@ class _OneMore(OneCallBudget):
 
 @dataclass(frozen=True)
 class CitationJudge:
-    """Asks a model once an answer, where a call's share of the request's budget allows it. Thread-safe."""
+    """Calls a model once per answer, if a call's share of the request's budget allows it. Thread-safe."""
 
     model: StructuredModel
     time_s: float = JUDGE_TIME_S
     cost_usd: float = JUDGE_COST_USD
 
     def within(self, attempt_budget: AttemptBudget) -> Judge:
-        """The judge of one attempt. What it may not ask, or fails to tell, stays unchecked.
-
-        It raises Stopped where nobody wants the answer any more.
-        """
+        """The judge of one attempt. Claims that it may not or cannot judge stay unchecked. It raises only Stopped."""
 
         def judge(claims: Sequence[CitedClaim]) -> Mapping[int, Judged]:
             asked = claims[:MAX_CLAIMS]
@@ -82,7 +79,7 @@ class CitationJudge:
         return judge
 
     def _admit(self, prompt: Prompt, attempt_budget: AttemptBudget) -> None:
-        """Raise BudgetSpent if the call could take more than its share, or cost more than a judge may."""
+        """Raise BudgetSpent if the call could exceed its share, or the judge's cost limit."""
         attempt_budget.admit(self.model.model_id, prompt, self.model.max_tokens)
         read = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
         price = cost(self.model.model_id, Usage(read, self.model.max_tokens))

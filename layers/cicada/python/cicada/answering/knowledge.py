@@ -1,4 +1,4 @@
-"""Contexts chosen by what collections declare, as the strategies use them."""
+"""Contexts that are chosen by what collections declare, for the strategies."""
 
 from __future__ import annotations
 
@@ -22,20 +22,17 @@ class KnowledgeGathering(Protocol):
     """Gathers contexts: :class:`cicada.retrieval.knowledge.search.KnowledgeSearch`."""
 
     def gather(self, asked: SearchQuery) -> Gathered | None:
-        """The context of a question; None where no collection that it may search declares anything.
+        """The context of a question; None if no collection that it may search declares anything.
 
-        Raises:
-            CicadaError: one of the steps failed, and so the whole.
-            Stopped: the limits' stop.
+        Raises CicadaError if a step fails, and Stopped.
         """
         ...
 
 
 class GuardedKnowledge:
-    """:class:`KnowledgeGathering` that raises DependencyDown, too, while the index's breaker is open.
+    """:class:`KnowledgeGathering` that also raises DependencyDown while the index's breaker is open.
 
-    The breaker is asked once for all searches of a question: side by side they would take a probe's place from each
-    other.
+    One permit covers all searches of a question: parallel searches would compete for the probe.
     """
 
     def __init__(self, knowledge: KnowledgeGathering, breakers: BreakerRegistry) -> None:
@@ -43,11 +40,7 @@ class GuardedKnowledge:
         self._breakers = breakers
 
     def gather(self, asked: SearchQuery) -> Gathered | None:
-        """See the port.
-
-        Raises:
-            DependencyDown: the index keeps failing, and is left alone for now.
-        """
+        """See the port."""
         with self._breakers.admit(INDEX) as call:
             gathered = self._knowledge.gather(asked)
             if gathered is not None:
@@ -56,7 +49,7 @@ class GuardedKnowledge:
 
 
 def chosen_sources(gathered: Gathered) -> tuple[Source, ...]:
-    """The passages of a context as numbered sources, each with why it is there."""
+    """The passages of a context as numbered sources, each with the reasons for its choice."""
     numbered = number_sources([one.hit for one in gathered.chosen])
     return tuple(
         source.model_copy(update={"why": one.why}) for source, one in zip(numbered, gathered.chosen, strict=True)
@@ -66,14 +59,16 @@ def chosen_sources(gathered: Gathered) -> tuple[Source, ...]:
 def build_knowledge_of(
     settings: AnswerSettings, reader: IndexReader, shards: Retriever, models: ModelFactory, breakers: BreakerRegistry
 ) -> KnowledgeGathering | None:
-    """What gathers contexts as a deployment's settings say; None where they do not want it.
+    """Gathers contexts as the settings say; None if they disable it.
 
-    Args:
-        shards: one plain search a query, of the very index whose declarations, names and sections are used.
+    ``shards`` makes plain searches of the index that holds the declarations, names and sections.
     """
     if not settings.knowledge_enabled:
         return None
-    from cicada.retrieval.knowledge.wiring import KnowledgeOptions, build_knowledge  # loads what nothing else needs
+    from cicada.retrieval.knowledge.wiring import (
+        KnowledgeOptions,
+        build_knowledge,
+    )  # loads what only this needs
 
     options = KnowledgeOptions(
         selector_model_id=settings.selector_model_id or settings.direct_model_id,
@@ -98,7 +93,7 @@ def build_knowledge_of(
 
 
 def knowledge_shape(settings: AnswerSettings) -> tuple[object, ...]:
-    """What of the settings shapes the answers that contexts are gathered for; nothing where none are."""
+    """The settings that shape answers from contexts; empty if they are disabled."""
     if not settings.knowledge_enabled:
         return ()
     return (

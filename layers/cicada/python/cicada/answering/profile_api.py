@@ -1,9 +1,10 @@
-"""The action ``profile``: an operation of the desk in the name of whoever is connected, and its reply in pages."""
+"""The action ``profile``: the operations on the caller's profiles, with paged replies."""
 
 from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
@@ -12,7 +13,6 @@ from pydantic import BaseModel
 
 from cicada.errors import ConfirmationExpired, ProfileConflict, ProfileInvalid
 from cicada.profiles.changes import By, FieldGiven, Stated
-from cicada.profiles.heads import StoredHead
 from cicada.profiles.record import Change, Evidence, NoteProof, Profile, ProfileField, ProfileRecord
 from cicada.profiles.rules import clipped, is_profile_id
 from cicada.profiles.service import ProfileService, operation
@@ -30,10 +30,10 @@ from cicada.protocol.profiles import (
 )
 
 PAGE_BYTES = 20 * 1024
-"""UTF-8 bytes of the items of one page: below the 24 KiB of a frame with room for what stands around them."""
+"""UTF-8 bytes of the items of one page: below the 24 KiB of a frame, with room for the rest of the reply."""
 EDITS_AN_ENTRY = 2
-"""Edits that stand in one entry of a page of the history: more of them can be longer than a page."""
-_NOT_OURS = "that cursor is none of ours"
+"""Edits in one entry of a page of the history: more could be longer than a page."""
+_BAD_CURSOR = "invalid cursor"
 Item = TypeVar("Item", bound=BaseModel)
 
 
@@ -45,17 +45,16 @@ class ProfileApi:
         self._now_s = now_s
 
     def handle(self, action: ManageProfile, subject: str) -> ProfileReply:
-        """Carry out the operation as a user, and return the reply.
+        """Carry out a user's operation.
 
         Raises:
-            ProfileUnknown, ProfileConflict, ProfileInvalid, ProfilesUnavailable: it cannot be done.
+            ProfileUnknown, ProfileConflict, ProfileInvalid, ProfilesUnavailable.
         """
         match action.operation:
             case "list":
                 return self._list(action, subject)
             case "show":
-                profile = self._meant(action, subject)
-                return _shown(profile, action)
+                return _shown(self._meant(action, subject), action)
             case "create":
                 return _shown(self._create(action, subject), action)
             case "update":
@@ -72,11 +71,11 @@ class ProfileApi:
                 return self._export(action, subject)
 
     def confirm(self, event: Confirm, action: ConfirmChange, subject: str) -> Confirmed:
-        """Carry out the deletion that an event asked to confirm, or decline it. Done once, however often confirmed.
+        """Carry out or decline the deletion of a ``confirm`` event. Idempotent.
 
         Raises:
-            ConfirmationExpired: it is too late; nothing is deleted.
-            ProfileUnknown, ProfileConflict, ProfileInvalid, ProfilesUnavailable: it cannot be done.
+            ConfirmationExpired: nothing is deleted.
+            ProfileUnknown, ProfileConflict, ProfileInvalid, ProfilesUnavailable.
         """
         told = Confirmed(
             request_id=action.request_id, confirmation_id=event.confirmation_id, outcome="declined", change=None
@@ -95,7 +94,7 @@ class ProfileApi:
                 )
         done = self._profile_service.change_of(by, event.id)
         if done is None:
-            raise ProfileConflict("it was changed meanwhile")
+            raise ProfileConflict("the profile was changed meanwhile")
         change = ProfileChanged(
             operation=done.operation,
             id=event.id,
@@ -109,7 +108,7 @@ class ProfileApi:
 
     def _undo(self, action: ManageProfile, subject: str) -> ProfileReply:
         if action.id is None or action.version is None:
-            raise ProfileInvalid("undo needs the id and the version")
+            raise ProfileInvalid("undo requires id and version")
         record = self._profile_service.undo(_by(action, subject), action.id, action.version)
         if record.profile is None:
             return ProfileDeleted(request_id=action.request_id, id=record.id, version=record.version)
@@ -117,7 +116,8 @@ class ProfileApi:
 
     def _list(self, action: ManageProfile, subject: str) -> Profiles:
         found = self._profile_service.heads(subject, action.cursor or "")
-        heads = (_head(head) for head in found if action.kind in (None, head.kind))
+        shown = set(ProfileHead.model_fields)
+        heads = (ProfileHead(**one.model_dump(include=shown)) for one in found if action.kind in (None, one.kind))
         page, rest = _page(heads, PAGE_BYTES)
         return Profiles(request_id=action.request_id, profiles=page, next=page[-1].id if rest else None)
 
@@ -128,7 +128,7 @@ class ProfileApi:
 
     def _create(self, action: ManageProfile, subject: str) -> Profile:
         if action.kind is None or action.name is None:
-            raise ProfileInvalid("a new profile has a kind and a name")
+            raise ProfileInvalid("a new profile requires kind and name")
         by, fields, stated = _by(action, subject), self._given(action), self._stated(action)
         return self._profile_service.create(by, action.kind, action.name, fields, stated)
 
@@ -160,21 +160,21 @@ class ProfileApi:
         )
 
     def _export(self, action: ManageProfile, subject: str) -> ProfileExport:
-        """Lines from where the cursor points: ``<id>.<version>.<characters of that line already sent>``."""
+        """A page of lines. The cursor is ``<id>.<version>.<characters of that line already sent>``."""
         last, version, offset = _export_place(action.cursor)
         text, room = "", PAGE_BYTES
         records = self._records_from(subject, last)
         if last:
             first = next(records, None)
             if first is None or (first.id, first.version) != (last, version):
-                raise ProfileConflict("a profile was changed meanwhile: export again from the start")
+                raise ProfileConflict("a profile was changed meanwhile: restart the export")
             records = chain([first], records)
         for record in records:
             if record.profile is None:
                 continue
             line = exported(record)
             if record.id == last and offset >= len(line):
-                raise ProfileInvalid(_NOT_OURS)
+                raise ProfileInvalid(_BAD_CURSOR)
             piece = line[offset if record.id == last else 0 :]
             taken = _fitting(piece, room)
             text, room = text + taken, room - _json_bytes(taken)
@@ -185,7 +185,7 @@ class ProfileApi:
         return ProfileExport(request_id=action.request_id, text=text)
 
     def _records_from(self, subject: str, first: str) -> Iterator[ProfileRecord]:
-        """The records from an id on, that one included."""
+        """The records from an id on, including that one."""
         return self._profile_service.records(subject, f"{int(first, 16) - 1:020x}" if first and int(first, 16) else "")
 
     def _given(self, action: ManageProfile) -> list[FieldGiven]:
@@ -197,7 +197,7 @@ class ProfileApi:
         return Stated(action.statement, self._note(action, action.statement), action.episodes)
 
     def _note(self, action: ManageProfile, words: str) -> NoteProof:
-        """What users set themselves, they have said."""
+        """The proof of a value that users set themselves."""
         return NoteProof(request_id=action.request_id, words=clipped(words), said_at_ms=int(self._now_s() * 1000))
 
 
@@ -217,21 +217,8 @@ def _by(action: ManageProfile, subject: str) -> By:
 
 def _addressed(action: ManageProfile) -> tuple[str, int]:
     if action.id is None or action.expected_version is None:
-        raise ProfileInvalid("a change needs the id and the version that it is made to")
+        raise ProfileInvalid("a change requires id and expectedVersion")
     return action.id, action.expected_version
-
-
-def _head(head: StoredHead) -> ProfileHead:
-    return ProfileHead(
-        id=head.id,
-        kind=head.kind,
-        name=head.name,
-        version=head.version,
-        facts=head.facts,
-        changed_at_ms=head.changed_at_ms,
-        statement=head.statement,
-        verdict=head.verdict,
-    )
 
 
 def _shown(profile: Profile, action: ManageProfile) -> ProfileShown:
@@ -263,16 +250,13 @@ def _shown(profile: Profile, action: ManageProfile) -> ProfileShown:
 
 
 def _parts(change: Change) -> Iterator[Change]:
-    """A change in entries that each fit into a page."""
+    """A change as entries that each fit into a page."""
     for at in range(0, max(1, len(change.edits)), EDITS_AN_ENTRY):
         yield change.model_copy(update={"edits": change.edits[at : at + EDITS_AN_ENTRY]})
 
 
 def _page(items: Iterable[Item], room: int, *, may_be_empty: bool = False) -> tuple[tuple[Item, ...], bool]:
-    """As many items as there is room for, and whether there are more. Without ``may_be_empty``, one at least.
-
-    No further ones are asked for.
-    """
+    """As many items as there is room for, at least one unless ``may_be_empty``; and whether there are more."""
     taken: list[Item] = []
     for item in items:
         room -= _bytes(item) + 1
@@ -287,12 +271,12 @@ def _cursor(profile: Profile, place: int) -> str:
 
 
 def _start(action: ManageProfile, profile: Profile) -> int:
-    """Where a page begins. Raises ProfileConflict where the profile is another by now."""
+    """Where a page begins. Raises ProfileConflict if the profile has changed since the first page."""
     if action.cursor is None:
         return 0
     version, place = _numbers(action.cursor.split("."), 2)
     if version != profile.version:
-        raise ProfileConflict(f"version {profile.version} stands: begin again from the first page")
+        raise ProfileConflict(f"the profile is at version {profile.version} now: restart from the first page")
     return place
 
 
@@ -301,29 +285,21 @@ def _export_place(cursor: str | None) -> tuple[str, int, int]:
         return "", 0, 0
     profile_id, *numbers = cursor.split(".")
     if not is_profile_id(profile_id):
-        raise ProfileInvalid(_NOT_OURS)
+        raise ProfileInvalid(_BAD_CURSOR)
     version, offset = _numbers(numbers, 2)
     return profile_id, version, offset
 
 
 def _numbers(texts: Sequence[str], count: int) -> tuple[int, ...]:
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise ProfileInvalid(_NOT_OURS)
+        raise ProfileInvalid(_BAD_CURSOR)
     return tuple(map(int, texts))
 
 
 def _fitting(text: str, room: int) -> str:
-    """The beginning of a text that takes at most so many bytes as a string of JSON."""
-    if _json_bytes(text) <= room:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _json_bytes(text[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+    """The beginning of a text that takes at most so many bytes as a JSON string."""
+    beyond = bisect_right(range(len(text) + 1), room, key=lambda length: _json_bytes(text[:length]))
+    return text[: max(0, beyond - 1)]
 
 
 def _json_bytes(text: str) -> int:

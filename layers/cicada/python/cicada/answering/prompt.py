@@ -13,7 +13,7 @@ from cicada.retrieval.ports import Hit
 from cicada.text.token_estimates import estimated_tokens
 
 MAX_SOURCE_CHARS = 8_000
-"""Of a passage, how much goes into the prompt and to the client: all of what cutting makes, see
+"""The most of a passage that goes into the prompt and to the client. Chunks are never longer, see
 :data:`cicada.corpus.chunking.options.MAX_CHUNK_SIZE`."""
 
 RAG_SYSTEM = """\
@@ -36,7 +36,7 @@ IN_PARTS = """\
 8. The question may have several parts. Answer each part by itself. Where it asks to compare or to explain, set what the
    passages say side by side, each with its citation. Say of which part the passages tell nothing.
 """
-"""Stands after the rules where the question is a complex one."""
+"""Further rules for complex questions."""
 
 DIRECT_SYSTEM = """\
 You are Cicada, an assistant that answers questions about a body of text. This answer is written without that text at
@@ -50,7 +50,7 @@ Rules:
 """
 
 UNGROUNDED_NOTICE = "The sources could not be consulted for this answer, so nothing in it is backed by one.\n\n"
-"""Stands before a direct answer that replaces a failed one: said by code, not left to the model."""
+"""Precedes a direct answer after other strategies failed; written by code, not by the model."""
 
 _OFFER = (
     "The best passages found before that are offered as {numbers}. "
@@ -58,14 +58,14 @@ _OFFER = (
 )
 
 _ATTRIBUTES_TOKENS = 25
-"""Of the collection, the section and a number of two digits, which a passage has in a prompt beside its own places."""
+"""An estimate for a passage's collection, section and number in a prompt."""
 
 NOTHING_FOUND = "I found nothing in the sources that answers this question."
-"""The whole answer where the search finds no passage."""
+"""The whole answer if the search finds no passage."""
 
 
 def number_sources(hits: Sequence[Hit]) -> tuple[Source, ...]:
-    """Hits as the numbered sources of one prompt, from 1."""
+    """Hits as sources, numbered from 1."""
     return tuple(
         Source(
             n=n,
@@ -82,23 +82,19 @@ def number_sources(hits: Sequence[Hit]) -> tuple[Source, ...]:
 
 
 def _context(passage: Passage) -> str | None:
-    """A passage's surroundings, where they add anything to its own words."""
+    """A passage's context, if it adds anything to the passage itself."""
     alone = f"{passage.locator.voice()}: {passage.text}"
     return passage.context[:MAX_SOURCE_CHARS] if passage.context not in (passage.text, alone) else None
 
 
 def passage_tokens(hit: Hit) -> int:
-    """About how many tokens a passage takes of a prompt, with its surroundings and all that says where it stands."""
+    """About how many tokens a passage takes in a prompt, with its context and attributes."""
     (source,) = number_sources([hit])
     return estimated_tokens(_passage(source)) + _ATTRIBUTES_TOKENS
 
 
 def rag_prompt(query: str, sources: Sequence[Source], *, in_parts: bool = False) -> Prompt:
-    """The grounded prompt. Every text is escaped, so that no passage can close its element and pose as another part.
-
-    Args:
-        in_parts: whether the question is a complex one, each part of which is to be answered.
-    """
+    """The grounded prompt; ``in_parts`` for a complex question. Texts are escaped: no passage can close its element."""
     passages = "\n".join(_passage(source) for source in sources)
     system = RAG_SYSTEM + IN_PARTS if in_parts else RAG_SYSTEM
     return Prompt(system, f"<passages>\n{passages}\n</passages>\n\n{_question(query)}")
@@ -110,7 +106,7 @@ def direct_prompt(query: str) -> Prompt:
 
 
 def offer_notice(count: int) -> str:
-    """What a direct answer says of ``count`` passages that an earlier attempt had found: said by code."""
+    """The notice of a direct answer about ``count`` passages that an earlier attempt had found."""
     return _OFFER.format(numbers="source [1]" if count == 1 else f"sources [1]–[{count}]")
 
 
@@ -122,7 +118,7 @@ def _passage(source: Source) -> str:
 
 
 def _part(source: Source) -> dict[str, str]:
-    """The collection, and the section in it, of a passage that was chosen by what collections declare."""
+    """The collection and section of a passage that was chosen by what collections declare."""
     part = next((reason.section for reason in source.why if reason.section), None)
     return {} if part is None else {"collection": source.collection, "part": part}
 
@@ -132,7 +128,7 @@ def _question(query: str) -> str:
 
 
 def _version() -> str:
-    """A digest of everything that shapes a grounded answer: the rules, and how passages are rendered."""
+    """A digest of what shapes a grounded answer: the rules, and how passages are rendered."""
     script = ScriptLocator(episode_id="e", episode_name="E", chapter_id="c", message_id="m", speaker="S")
     document = DocumentLocator(source="d.pdf", title="D", page=1, section="A > B")
     chosen = (Reason(kind="intention", name="i", section="s"),)
@@ -146,4 +142,4 @@ def _version() -> str:
 
 
 PROMPT_VERSION = _version()
-"""Changes with every change of the grounded prompt: an answer that was written under another is not given again."""
+"""Changes with the grounded prompt: answers under another version are not replayed."""

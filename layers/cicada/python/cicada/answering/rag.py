@@ -1,73 +1,64 @@
 """The RAG strategy: search, numbered passages, a grounded answer with checked citations.
 
-An earlier answer to the same question, looked up beside the search, is given again.
+The semantic cache is looked up during the search; an earlier answer to the same question is replayed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
-from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
+from cicada.answering.grounding import AttemptLimits, answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
-from cicada.answering.reuse import EarlierBeside, given_again
+from cicada.answering.reuse import ParallelLookup, replayed
 from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import AskedQuestion, Retrieved, Step
 from cicada.breakers.dependencies import INDEX, model_breaker
 from cicada.concurrency import THREADS, Concurrency
 from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyName
-from cicada.retrieval.ports import Retriever
+from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.semantic_cache.ports import EarlierAnswers
 
 
+@dataclass(frozen=True)
 class RagStrategy:
     """:class:`cicada.attempts.strategy.Strategy` over a retriever, the semantic cache and a model."""
 
-    name: StrategyName = "rag"
+    name: ClassVar[StrategyName] = "rag"
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        cache: EarlierAnswers,
-        model: TextModel,
-        *,
-        top_k: int,
-        min_score: float,
-        prompt_passages: int,
-        judge: CitationJudge | None = None,
-        concurrency: Concurrency = THREADS,
-    ) -> None:
-        """Wire the strategy.
-
-        Args:
-            retriever, cache, model: find passages, know earlier answers, write.
-            top_k: passages searched for, unless the question says otherwise.
-            min_score: hits below it, in [0, 1], are no hits.
-            prompt_passages: of the hits, how many the prompt takes at most.
-            judge: of the citations that code alone cannot check; without one they stay unchecked.
-        """
-        self._search = Search(retriever, top_k, min_score)
-        self._earlier = EarlierBeside(retriever, cache, concurrency)
-        self._model = model
-        self._judge = judge
-        self._prompt_passages = prompt_passages
+    retriever: Retriever
+    cache: EarlierAnswers
+    model: TextModel
+    _: KW_ONLY
+    top_k: int
+    """Passages to search for, unless the question sets a number of its own."""
+    min_score: float
+    """Passages with a lower score, in [0, 1], are left out."""
+    prompt_passages: int
+    """The most passages in the prompt."""
+    judge: CitationJudge | None = None
+    """Checks the citations that code cannot check; without it they stay unchecked."""
+    concurrency: Concurrency = THREADS
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """See the port. It does without the cache."""
-        return (INDEX, model_breaker(self._model.model_id))
+        """See the port. The cache is optional."""
+        return (INDEX, model_breaker(self.model.model_id))
 
     def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port."""
-        both = self._earlier.search(lambda: self._search(asked, attempt_budget), asked, attempt_budget)
+        lookup = ParallelLookup(self.retriever, self.cache, self.concurrency)
+        both = lookup.search(lambda: self.search(asked, attempt_budget), asked, attempt_budget)
         found = both.found
-        again = both.to_give_again(found.index_version)
+        again = both.to_replay(found.index_version)
         if again is not None:
-            yield from given_again(again, engine=found.engine, cache_ms=both.cache_ms, retrieval_ms=both.retrieval_ms)
+            yield from replayed(again, engine=found.engine, cache_ms=both.cache_ms, retrieval_ms=both.retrieval_ms)
             return
-        numbered = number_sources(found.hits[: self._prompt_passages])
-        sources, prompt = fitting_prompt(asked.query, numbered, self._model, attempt_budget)
+        numbered = number_sources(found.hits[: self.prompt_passages])
+        sources, prompt = fitting_prompt(asked.query, numbered, self.model, attempt_budget)
         retrieved = Retrieved(
             sources,
             found=len(found.hits),
@@ -78,4 +69,19 @@ class RagStrategy:
             retrieval_ms=both.retrieval_ms,
             cache_ms=both.cache_ms,
         )
-        yield from answer_from(retrieved, prompt, self._model, attempt_budget, self._judge)
+        yield from answer_from(retrieved, prompt, self.model, attempt_budget, self.judge)
+
+    def search(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchResult:
+        """Search for a question within the attempt's budget."""
+        return self.retriever.search(self.search_query(asked, attempt_budget))
+
+    def search_query(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchQuery:
+        """The search for a question within the attempt's budget."""
+        question = asked.question
+        return SearchQuery(
+            text=asked.query,
+            filters=Filters(collections=question.collections, episodes=question.episodes),
+            top_k=question.top_k or self.top_k,
+            min_score=self.min_score,
+            limits=AttemptLimits(attempt_budget),
+        )

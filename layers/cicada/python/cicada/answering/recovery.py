@@ -1,6 +1,6 @@
-"""Taking up requests that nobody works on: started again once, then ended.
+"""Recovers requests without a worker: restarts them once, then ends them.
 
-``resume`` does it for the request that a client asks after, the scheduled sweep for all others.
+A ``resume`` recovers the request that it asks for, the scheduled sweep all others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from cicada.answering.workflow import WorkflowStarter
@@ -26,10 +26,10 @@ from cicada.request_trace import log_event, log_fault
 logger = logging.getLogger(__name__)
 
 SWEEP_RESERVE_S = 25.0
-"""With less time than this left, a sweep leaves the rest to the next: between taking a request up and starting its
-workflow it must not be killed. The store takes 9 s at most, the start 12 s."""
+"""With less time left, a sweep leaves the rest to the next: it must not be killed between taking a request over and
+starting its workflow. The store takes 9 s at most, the start 12 s."""
 TAKE_UP_S = 21.0
-"""The same for a resume, which has no other request to look after."""
+"""The same for a resume, which handles one request only."""
 
 By = Literal["resume", "sweep"]
 Action = Literal["restarted", "ended"]
@@ -37,80 +37,67 @@ Action = Literal["restarted", "ended"]
 
 @dataclass(frozen=True)
 class Swept:
-    """What one sweep did."""
+    """The result of a sweep, as counts of requests."""
 
     looked_at: int = 0
     restarted: int = 0
     ended: int = 0
     failed: int = 0
-    """Requests that could not be taken up now; the next sweep tries again."""
+    """Could not be recovered now; the next sweep tries again."""
 
 
+@dataclass(frozen=True)
 class Recovery:
-    """Starts the workflow, and takes up requests whose workflow or worker is lost."""
+    """Starts the workflow of requests, and recovers those whose workflow or worker is lost."""
 
-    def __init__(
-        self,
-        log: RequestLog,
-        connections: Connections,
-        workflow: WorkflowStarter,
-        *,
-        budget: RequestBudget | None = None,
-        on_recovered: Callable[[Action], None] = lambda _action: None,
-        time_left_s: Callable[[], float] = lambda: math.inf,
-        now_s: Callable[[], float] = time.time,
-    ) -> None:
-        """Wire it.
-
-        Args:
-            time_left_s: of the invocation: a resume with less than :data:`TAKE_UP_S` leaves a request to the next.
-        """
-        self._log = log
-        self._connections = connections
-        self._workflow = workflow
-        self._budget = budget or RequestBudget()
-        self._on_recovered = on_recovered
-        self._time_left_s = time_left_s
-        self._now_s = now_s
+    log: RequestLog
+    connections: Connections
+    workflow: WorkflowStarter
+    _: KW_ONLY
+    budget: RequestBudget = field(default_factory=RequestBudget)
+    on_recovered: Callable[[Action], None] = lambda _action: None
+    time_left_s: Callable[[], float] = lambda: math.inf
+    """Of the invocation: with less than :data:`TAKE_UP_S` left, a resume does not recover its request."""
+    now_s: Callable[[], float] = time.time
 
     def start(self, head: RequestHead, strategy: StrategyName) -> None:
-        """Start the workflow of a request; one that cannot be started is ended at once, and says so.
+        """Start the workflow of a request. If that fails, the request is ended with an error.
 
         Raises:
-            StoreFault, DeliveryUnavailable: it could not be ended either; it is an orphan then.
+            StoreFault, DeliveryUnavailable: it could not be ended either; a later recovery does.
         """
         try:
-            self._workflow.start(head.key, strategy, head.failed)
+            self.workflow.start(head.key, strategy, head.failed)
         except WorkflowUnavailable as error:
             message = "the workflow could not be started"
             log_fault(logger, message, error, level=logging.ERROR, request_id=head.key.request_id)
-            # It may have started all the same: then its worker's claim stands, and the answer comes.
+            # It may have started all the same: then its worker has claimed the request, and the answer comes.
             self._end(head, error, still=lambda head: head.execution is None)
         else:
             log_event(logger, "started", "workflow started", request_id=head.key.request_id, strategy=strategy)
 
     def recover(self, head: RequestHead, by: By) -> RequestHead:
-        """Take up a request if nobody works on it. Returns its head as it is then.
+        """Recover a request if it has no worker. Returns its head as it is then.
 
         Raises:
             StoreFault, RequestUnknown, DeliveryUnavailable.
         """
-        if orphaned(head, self._now_s()) is None or self._time_left_s() < TAKE_UP_S:
+        if orphaned(head, self.now_s()) is None or self.time_left_s() < TAKE_UP_S:
             return head
         self._take_up(head, by)
-        return self._log.head(head.key)
+        return self.log.head(head.key)
 
     def _take_up(self, head: RequestHead, by: By) -> Action | None:
-        orphan = orphaned(head, self._now_s())
+        orphan = orphaned(head, self.now_s())
         if orphan is None:
             return None
         done = self._end_orphan(head, orphan) if self._given_up(head) else self._restart(head)
         if done is not None:
-            self._on_recovered(done)
+            self.on_recovered(done)
             log_event(
                 logger,
                 "recovered",
-                "an orphaned request was taken up",
+                "request recovered",
                 level=logging.WARNING,
                 request_id=head.key.request_id,
                 why=orphan,
@@ -121,25 +108,21 @@ class Recovery:
         return done
 
     def sweep(self, remaining_s: Callable[[], float]) -> Swept:
-        """Take up every orphaned request, as far as the time reaches.
-
-        Raises:
-            StoreFault: the open requests cannot be listed.
-        """
+        """Recover every request without a worker, as far as the time reaches. Raises StoreFault if listing fails."""
         looked_at = restarted = ended = failed = 0
-        for key in self._log.open_requests(int((self._now_s() - START_GRACE_S) * 1000)):
+        for key in self.log.open_requests(int((self.now_s() - START_GRACE_S) * 1000)):
             if remaining_s() < SWEEP_RESERVE_S:
                 break
             looked_at += 1
             try:
-                done = self._take_up(self._log.head(key), "sweep")
+                done = self._take_up(self.log.head(key), "sweep")
             except RequestUnknown:
                 continue
-            except Exception as error:  # whatever is wrong with one request, the others are taken up
+            except Exception as error:  # one request's failure must not keep the others from being recovered
                 log_event(
                     logger,
                     "fault",
-                    "a request was not taken up",
+                    "request not recovered",
                     level=logging.ERROR,
                     request_id=key.request_id,
                     code=_code_of(error),
@@ -152,47 +135,48 @@ class Recovery:
         return Swept(looked_at, restarted, ended, failed)
 
     def _given_up(self, head: RequestHead) -> bool:
-        late = self._now_s() > head.accepted_at_ms / 1000 + self._budget.time_s
+        late = self.now_s() > head.accepted_at_ms / 1000 + self.budget.time_s
         return late or head.takeovers >= MAX_TAKEOVERS
 
     def _end_orphan(self, head: RequestHead, orphan: Orphan) -> Action | None:
         error = WorkerLost() if orphan == "worker_lost" or head.attempt else WorkflowUnavailable()
-        ended = self._end(head, error, still=lambda head: orphaned(head, self._now_s()) is not None)
+        ended = self._end(head, error, still=lambda head: orphaned(head, self.now_s()) is not None)
         return "ended" if ended else None
 
     def _restart(self, head: RequestHead) -> Action | None:
-        """Start a request again, unless another just does: at the strategy that was lost, or where it first entered."""
+        """Restart a request at the lost strategy, or where it first entered, unless another process does so."""
         strategy = head.strategy or self._entered_at(head)
-        taken = self._taken(head, int(self._now_s()) + START_GRACE_S)
+        taken = self._taken(head, int(self.now_s()) + START_GRACE_S)
         if taken is None:
             return None
         self.start(taken, strategy)
         return "restarted"
 
     def _taken(self, head: RequestHead, lease_until: int) -> RequestHead | None:
-        """Take a request up. Returns its head then, or None if it is another's.
+        """Take a request over. Returns its head then, or None if another process did.
 
-        A write whose acknowledgement was lost shows what it wrote. So would another's of the same second: then the
-        workflow is started twice, which does no harm; not to start it at all would use up the request's take-over.
+        After a lost acknowledgement the stored head shows our own write. Another process's write in the same second
+        looks the same: then the workflow is started twice, which is harmless. Not starting it would waste the request's
+        only take-over.
         """
         try:
-            return self._log.take_up(head, lease_until)
+            return self.log.take_up(head, lease_until)
         except Conflict as conflict:
-            stands = conflict.head
+            stored = conflict.head
         except StoreFault:
-            stands = self._log.head(head.key)
+            stored = self.log.head(head.key)
         wanted = ("open", None, lease_until, head.takeovers + 1)
-        mine = (stands.state, stands.execution, stands.lease_until, stands.takeovers) == wanted
-        return stands if mine else None
+        mine = (stored.state, stored.execution, stored.lease_until, stored.takeovers) == wanted
+        return stored if mine else None
 
     def _entered_at(self, head: RequestHead) -> StrategyName:
-        _, entries = self._log.read(head.key)
+        _, entries = self.log.read(head.key)
         accepted = load_event(entries[0].body)
         return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
 
     def _end(self, head: RequestHead, error: CicadaError, *, still: Callable[[RequestHead], bool]) -> bool:
         terminal = Failed.of(error, tried(head, ()))
-        return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
+        return end_request(self.log, self.connections, head, terminal, still=still, now_s=self.now_s)
 
 
 def _code_of(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What is left of an invocation that somebody waits for, and that no call to a service may outlast."""
+"""Keeps the calls of an invocation within its remaining time, so that it can still reply."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 from cicada.errors import DeliveryUnavailable
 
 REPLY_RESERVE_S = 1.0
-"""What an invocation keeps of its time to give its reply with."""
+"""Time that an invocation keeps for its reply."""
 
 
 class TimeLeft:
-    """Holds the calls of boto3 clients to the time of the invocation that is under way.
+    """Keeps the calls of boto3 clients within the time of the current invocation.
 
-    A service that barely answers takes up each call's time-outs, and several of them one after another take longer than
-    the invocation may: then it would be killed, and whoever waits for its reply would get none. So a call that could
-    outlast it is not begun.
+    With a slow service, several calls in a row that all time out take longer than the invocation may: it would be
+    killed, and the client would get no reply. So a call that could outlast the invocation is not made.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -26,34 +25,30 @@ class TimeLeft:
         self._ends_at = math.inf
 
     def begin(self, remaining_s: float) -> None:
-        """An invocation begins, and is killed after so many seconds."""
+        """Begin an invocation that is killed after so many seconds."""
         self._ends_at = self._monotonic() + remaining_s - REPLY_RESERVE_S
 
     def seconds(self) -> float:
-        """What is left for calls."""
+        """The time left for calls."""
         return self._ends_at - self._monotonic()
 
     def hold(self, client: Any) -> Any:
-        """Have a boto3 client's calls raise :class:`DeliveryUnavailable` where less time is left than they may take.
-
-        Returns:
-            The client.
-        """
+        """Make a boto3 client's calls raise DeliveryUnavailable if they could outlast the invocation. Returns it."""
         longest_s = longest_call_s(client)
 
         def check(**_: Any) -> None:
             if self.seconds() < longest_s:
-                raise DeliveryUnavailable(f"{self.seconds():.1f} s are left, and a call may take {longest_s:g} s")
+                raise DeliveryUnavailable(f"{self.seconds():.1f} s left, but a call may take {longest_s:g} s")
 
         client.meta.events.register("before-call", check)
         return client
 
 
 def longest_call_s(client: Any) -> float:
-    """How long a call may take by the time-outs and retries that its client is configured with.
+    """How long a call may take with its client's time-outs and retries.
 
-    What the SDK waits between two tries is not added: it waits for long after a throttle alone, which comes at once and
-    so takes the place of a time-out.
+    The SDK's waits between tries are not added: it waits long only after a throttle, which comes at once instead of a
+    time-out.
     """
     config = client.meta.config
     return float(config.retries["total_max_attempts"] * (config.connect_timeout + config.read_timeout))

@@ -1,4 +1,4 @@
-"""What an agent's searches have seen of the index: one version, for whoever tells where its sources come from."""
+"""Pins all searches of an agent's run to one index version, and remembers what they used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cicada.errors import DependencyDown, IndexFailure, IndexUnavailable
 from cicada.retrieval.ports import Pin, Retriever, SearchQuery, SearchResult
 
 NO_VERSION = "none"
-"""The index's version where none was searched, and there is none to be."""
+"""The index version if there is none."""
 
 
 class WatchedRetriever:
@@ -26,7 +26,7 @@ class WatchedRetriever:
         """See the port.
 
         Raises:
-            IndexUnavailable: the engine searches another version by now, and cannot search the run's any more.
+            IndexUnavailable: the engine cannot search the run's version any more.
         """
         found = self._retriever.search(replace(query, pin=self._pin))
         with self._lock:
@@ -42,20 +42,20 @@ class WatchedRetriever:
 
     @property
     def seen(self) -> str:
-        """The version that the searches used; without a search, the one that it would use."""
+        """The version that the searches used; without a search, the current one."""
         if self._first is not None:
             return self._first.index_version
         try:
             return self._retriever.version()
         except (IndexFailure, DependencyDown):
-            return NO_VERSION  # what the user noted is there without an index
+            return NO_VERSION  # profiles can be answered from without an index
 
     @property
     def searched(self) -> int:
-        """Passages that one search has ranked, at most."""
+        """The most passages that one search has ranked."""
         return self._searched
 
     @property
     def engine(self) -> str:
-        """What searched; ``shards`` without a search."""
+        """The engine that searched; ``shards`` without a search."""
         return "shards" if self._first is None else self._first.engine

@@ -1,4 +1,4 @@
-"""The answer workflow: how it is started, and what its states hand to the functions."""
+"""The answer workflow: its start, and the input of its states' functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cicada.errors import WorkflowUnavailable
 from cicada.protocol.events import StrategyFailure, StrategyName
 
 START_CONFIG = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 1})
-"""Time-outs in seconds. Retries are the starter's own, each under another name."""
+"""Time-outs in seconds. The starter retries itself, each time with a new execution name."""
 START_TRIES = 3
 
 
@@ -27,12 +27,12 @@ class _State(BaseModel):
     subject: str
     request_id: str
     execution: str
-    """The ARN of the execution: two starts never share one."""
+    """The ARN of the execution."""
     entry: StrategyName | None = None
-    """The strategy that the execution entered at; an execution from before a deployment does not say."""
+    """The strategy that the execution entered at; None in executions of an older release."""
     failures: Mapping[StrategyName, Mapping[str, Any]] = Field(default_factory=dict)
-    """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there; of an earlier execution, the code
-    and the reason that the request's head keeps."""
+    """By strategy, the ``Error`` and ``Cause`` of its state's ``Catch``; after a restart also the code and reason of
+    the strategies that the request's head has as failed."""
 
     @property
     def key(self) -> RequestKey:
@@ -41,26 +41,22 @@ class _State(BaseModel):
 
 
 class AttemptTask(_State):
-    """What a strategy's state hands to the answer worker."""
+    """The input of the answer worker."""
 
     strategy: StrategyName
     time_budget_s: float | None = None
-    """The state's own: the attempt may not outlast it. None leaves it to the worker's."""
+    """The state's time-out, which the attempt may not outlast; None leaves the worker's."""
 
 
 class ExhaustedTask(_State):
-    """What the last state hands to the function that closes the request."""
+    """The input of the function that closes a request after all strategies failed."""
 
 
 class WorkflowStarter(Protocol):
     """Starts the answer workflow."""
 
     def start(self, key: RequestKey, strategy: StrategyName, failed: Sequence[StrategyFailure] = ()) -> None:
-        """Start one execution.
-
-        Args:
-            failed: what was tried before, in an execution that was lost: none of it is tried again, but for
-                ``strategy`` itself.
+        """Start one execution that skips the strategies in ``failed``, except ``strategy`` itself.
 
         Raises:
             WorkflowUnavailable: it may have started all the same.
@@ -88,8 +84,8 @@ class StepFunctionsStarter:
         }
         for tries_left in reversed(range(START_TRIES)):
             try:
-                # A start whose acknowledgement was lost may have started: the next one is an execution of its own, and
-                # finds the request claimed by the first.
+                # If only the acknowledgement of an earlier try was lost, two executions run: the second finds the
+                # request claimed by the first.
                 self._client.start_execution(
                     stateMachineArn=self._arn, name=str(uuid4()), input=json.dumps(workflow_input)
                 )
