@@ -20,7 +20,8 @@ class Abstentions(Model):
     def sentences(self) -> list[Labelled]:
         """See :class:`Model`."""
         found = {one.query: one for one in super().sentences()}
-        for path in sorted((DATA / "followups").glob("*.jsonl")):
+        aside = self.split()["held_aside"]  # last: an answer that two authors wrote trains
+        for path in sorted((DATA / "followups").glob("*.jsonl"), key=lambda path: (path.stem in aside, path.stem)):
             for told in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
                 if told["answer"]:
                     found.setdefault(told["answer"], Labelled(told["answer"], CLAIMS, told["language"], path.stem))
