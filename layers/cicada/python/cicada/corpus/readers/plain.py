@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, and what its author set apart with the means of a typewriter."""
+"""Read plain text: paragraphs, lists and underlined headings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _WRAPPED_SPREAD = 20
 
 
 def read_plain(data: bytes, limits: ReadLimits) -> Content:
-    """Paragraphs end at blank lines; in a text without any, at each line's end. A form feed ends a page. Raises
-    DocumentBroken if it is no text, and DocumentTooLarge if a limit is reached."""
+    """Paragraphs end at blank lines, or in a text without any at each line's end. A form feed ends a page. Raises
+    DocumentBroken and DocumentTooLarge."""
     text, notes = decoded(data)
     pages = _LINE_ENDS.sub("\n", text).split("\f")
     if len(pages) > limits.max_pages:
@@ -32,17 +32,12 @@ def read_plain(data: bytes, limits: ReadLimits) -> Content:
     for number, page in enumerate(pages, start=1):
         for paragraph in _paragraphs(page):
             _add(blocks, paragraph, number if paged else None)
-    return Content(
-        "text",
-        blocks.all(),
-        title=blocks.first_heading(),
-        pages=len(pages) if paged else None,
-        notes=notes,
-    )
+    count = len(pages) if paged else None
+    return Content("text", blocks.all(), title=blocks.first_heading(), pages=count, notes=notes)
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
-    """Each with its lines. Lines of their own, where no line is blank, are paragraphs unless they were wrapped."""
+    """The lines of each paragraph. In a text without blank lines each line is one, unless lines were wrapped."""
     for part in _BLANK.split(text.strip("\n")):
         lines = [line for line in part.split("\n") if line.strip()]
         if not _BLANK.search(text) and not _is_wrapped(lines) and not _is_listed(lines):
@@ -71,7 +66,7 @@ def _is_listed(lines: list[str]) -> bool:
 
 
 def _items(lines: list[str]) -> Iterator[list[str]]:
-    """The lines of each item: those that follow one without a mark belong to it."""
+    """The lines of each item; lines without a mark belong to the item before."""
     item: list[str] = []
     for line in lines:
         if _ITEM.match(line) and item:
@@ -88,7 +83,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _is_wrapped(lines: list[str]) -> bool:
-    """Whether all lines but the last end at about one width, as an editor's lines do and a poem's do not."""
+    """Whether all lines but the last have about one width, as wrapped by an editor and unlike a poem."""
     widths = [len(line) for line in lines[:-1]]
     if not widths or not _WRAPPED_CHARS.start <= (middle := median(widths)) < _WRAPPED_CHARS.stop:
         return False

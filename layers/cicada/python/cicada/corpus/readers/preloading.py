@@ -1,7 +1,7 @@
-"""Load what reading a format needs. A process that reads a document can load nothing any more: see :mod:`.confinement`.
+"""Load what reading a format needs, since a process that reads a document can load nothing: see :mod:`.confinement`.
 
-Libraries load some of their modules, and Python some of its own, when they first use them. So each format's libraries
-are imported whole, and a small document of the format is read.
+Libraries, and Python itself, load some modules on first use. So each format's libraries are imported whole, and a small
+document of the format is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIBRARIES: Mapping[DocType, tuple[str, ...]] = {
 }
 _ENCODINGS = "encodings"  # any format may need any of them
 _IMPORTED_WHOLE = frozenset({_ENCODINGS, "pypdf"})
-"""Packages whose modules import one another as late as in a function."""
+"""Packages whose modules import others inside functions."""
 _GUESSED = "Größe, Länge und Öffnung".encode("cp1252")  # text whose encoding has to be guessed
 
 
@@ -78,8 +78,7 @@ _SAMPLES: Mapping[DocType, tuple[str, bytes]] = {
 
 
 def preload(source: str, *, is_pdf: bool) -> None:
-    """Load what the document that is known as ``source`` may need, unless that was done before. Raises
-    ModuleNotFoundError if a library is not installed."""
+    """Load what the document ``source`` may need, once. Raises ModuleNotFoundError if a library is not installed."""
     try:
         kind = doc_type_of(source, PDF_MARK + b"1" if is_pdf else b"")
     except DocumentUnsupported:
@@ -100,5 +99,5 @@ def _import(name: str) -> None:
     if name not in _IMPORTED_WHOLE:
         return
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        with contextlib.suppress(ImportError):  # it is for another system, or over a library that is not wanted
+        with contextlib.suppress(ImportError):  # for another system, or an optional library
             importlib.import_module(module.name)

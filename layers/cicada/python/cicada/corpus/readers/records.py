@@ -1,9 +1,9 @@
-"""JSON and YAML files: mappings, lists and values as records, each value by its path."""
+"""Read JSON and YAML files: mappings, lists and values as records, each value by its path."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cicada.corpus.declared.sectioning import record_name
@@ -18,28 +18,25 @@ _TITLE_NAMES = ("title", "name")
 
 
 def add_values(blocks: Blocks, values: Sequence[Any]) -> str | None:
-    """Add a file's values, and return its title, if an object is all that it holds.
-
-    Of such an object the parts are added; of a list, or of several values, a record each, below its name where it has
-    one. Raises DocumentTooLarge if a limit is reached.
-    """
+    """Add a file's values: the parts of a single object, else a record for each. Returns the title of a single object.
+    Raises DocumentTooLarge."""
     if len(values) == 1 and isinstance(values[0], dict):
         add_object(blocks, values[0])
-        return _title_in(values[0])
+        titles = (values[0].get(name) for name in _TITLE_NAMES)
+        return next((title for title in titles if isinstance(title, str) and title.strip()), None)
     for value in values[0] if len(values) == 1 and isinstance(values[0], list) else values:
         _add_element(blocks, value, ())
     return None
 
 
 def add_object(blocks: Blocks, value: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
-    """Add an object: a record of its own values, and then, below their names, the objects and lists of objects in it.
+    """Add an object: a record of its own values, then, below their names, its objects and lists of objects.
 
-    An object in a list is one record, with all that lies in it; its section is the list's path and, where it has one,
-    its name. So is an object that lies too deep for a path of its own. Raises DocumentTooLarge if a limit is reached.
+    An object in a list is one record with all its nested values; its section is the list's path and its name, if any.
+    So is an object too deep for a path of its own. Raises DocumentTooLarge.
     """
-    within = {name: held for name, held in value.items() if held and (isinstance(held, dict) or _holds_objects(held))}
-    if len(path) == MAX_LEVELS:
-        within = {}
+    deepest = len(path) == MAX_LEVELS
+    within = {name: held for name, held in value.items() if held and not deepest and _has_objects(held)}
     own = {name: held for name, held in value.items() if name not in within}
     named = one_line(record_name(value) or "") if path else ""
     _add_record(blocks, own, (*path, named) if named and path[-1] != named else path)
@@ -53,13 +50,6 @@ def add_object(blocks: Blocks, value: Mapping[str, Any], path: tuple[str, ...] =
                 _add_element(blocks, element, below)
 
 
-def _title_in(value: Mapping[str, Any]) -> str | None:
-    """What an object gives as its title."""
-    return next(
-        (value[name] for name in _TITLE_NAMES if isinstance(value.get(name), str) and value[name].strip()), None
-    )
-
-
 def _add_element(blocks: Blocks, value: Any, path: tuple[str, ...]) -> None:
     named = one_line(record_name(value) or "") if isinstance(value, dict) else ""
     _add_record(blocks, value, (*path, named) if named else path)
@@ -70,24 +60,27 @@ def _add_record(blocks: Blocks, value: Any, path: tuple[str, ...]) -> None:
     blocks.fields("record", _flat(value, "", len(path) + 1, blocks.limits.max_depth))
 
 
-def _holds_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(element, dict) for element in value)
+def _has_objects(value: Any) -> bool:
+    """Whether it is an object, or a list of nothing else."""
+    elements = value if isinstance(value, list) else [value]
+    return all(isinstance(element, dict) for element in elements)
 
 
 def _flat(value: Any, name: str, depth: int, max_depth: int) -> Iterator[tuple[str, str]]:
-    """What lies in a value by its path's name, joined by dots; the elements of a list of values by commas."""
+    """The values in a value by their paths, joined by dots; a list of plain values is one, joined by commas."""
     if depth > max_depth:
         raise DocumentTooLarge(f"is nested more than {max_depth} deep (max_depth)")
+    parts: Iterable[tuple[object, Any]] = ()
     if isinstance(value, dict):
-        for key, held in value.items():
-            yield from _flat(held, f"{name}.{key}" if name else key, depth + 1, max_depth)
+        parts = value.items()
     elif isinstance(value, list) and any(isinstance(element, dict | list) for element in value):
-        for number, held in enumerate(value, start=1):
-            yield from _flat(held, f"{name}.{number}" if name else str(number), depth + 1, max_depth)
+        parts = enumerate(value, start=1)
     elif isinstance(value, list):
         yield name or "values", ", ".join(text for element in value if (text := _text(element)))
     else:
         yield name or "value", _text(value)
+    for key, held in parts:
+        yield from _flat(held, f"{name}.{key}" if name else str(key), depth + 1, max_depth)
 
 
 def _text(value: Any) -> str:
@@ -99,10 +92,9 @@ def _text(value: Any) -> str:
 def read_json(data: bytes, limits: ReadLimits) -> Content:
     """A block a record. Raises DocumentBroken, whose message names the line, and DocumentTooLarge.
 
-    Records are the elements of an array, the lines of JSON Lines, and, of an object, each object in it and the
-    elements of each array of objects, below the names that lead there; what else an object holds is a record of its
-    own. A file of which any record names a message's fields is a script: it is refused if others do not. No object may
-    name a field twice.
+    Records are the elements of an array, the lines of JSON Lines, and, of an object, its objects and the elements of
+    its arrays of objects, below their names; its other values are one record. A file with a message's fields in any
+    record is a script. No object may repeat a field.
     """
     text, notes = decoded(data)
     found = list(_values(text))
@@ -115,7 +107,7 @@ def read_json(data: bytes, limits: ReadLimits) -> Content:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """The file as one value, or each of its lines as one."""
+    """The file's one value, or a value a line."""
     try:
         yield _decode(text)
     except json.JSONDecodeError as error:
@@ -157,11 +149,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def read_yaml(data: bytes, limits: ReadLimits) -> Content:
-    """A block a record, as :func:`read_json` divides objects. Raises DocumentBroken or DocumentTooLarge, with the line.
+    """A block a record, as :func:`read_json`. Raises DocumentBroken or DocumentTooLarge, with the line.
 
-    Of several documents in the file each is divided by itself, below its name where it has one. Values stay as they are
-    written; aliases stand for what they name, and count as that; tags and comments are not read. No mapping may name a
-    field twice.
+    Several documents in a file are read one by one, below their names, if any. Values stay as written; aliases count as
+    their targets; tags and comments are ignored. No mapping may repeat a field.
     """
     text, notes = decoded(data)
     try:
@@ -171,8 +162,7 @@ def read_yaml(data: bytes, limits: ReadLimits) -> Content:
     except YamlTooLarge as error:
         raise DocumentTooLarge(f"line {error.line}: {error}") from None
     found = [_plain(node) for node in nodes]
-    blocks = Blocks(limits)
-    title = None
+    blocks, title = Blocks(limits), None
     if len(found) > 1 and all(isinstance(value, dict) for value in found):
         for value in found:
             name = one_line(record_name(value) or "")

@@ -1,12 +1,11 @@
-"""Reading documents that are not trusted, in a process that may break.
+"""Read untrusted documents in a process that may crash.
 
     this process                    child.py, started once          a fork a document
     open the file, check it  ──►    loads pypdf and the like  ──►   confines itself, reads, writes, ends
     check what comes back    ◄───────────────── a pipe ──────────── memory, processor and clock run out there
 
-The child starts with an empty environment: no credential is in it. A fork can open nothing and start nothing: what it
-is kept from, and where, is in :mod:`.confinement`. It needs no ``/dev/shm`` and no file that it could write, so it
-works in Lambda as on a laptop.
+The child's environment holds no credentials. A fork can open and start nothing, see :mod:`.confinement`. It needs no
+``/dev/shm`` and no writable file, so it works in Lambda as on a laptop.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 READER = "cicada.corpus.readers.dispatch:read_document"
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""What Python may need to start; everything else of the environment stays here."""
+"""What Python may need to start; the child gets nothing else of the environment."""
 _START = (
     "import sys; sys.path[:] = sys.argv[3:]; "
     "from cicada.corpus.readers.child import main; main(int(sys.argv[1]), sys.argv[2])"
@@ -64,18 +63,18 @@ _LIMITS = ReadLimits()
 
 
 class ReaderUnavailable(RuntimeError):
-    """The child does not start: the deployment lacks a library. No document is to blame."""
+    """The child does not start: a library is missing. Not a document's fault."""
 
 
 class _Gone(Exception):
-    """The child is of no use any more: it was killed, or is late."""
+    """The child was killed, or is late."""
 
 
 class Sandbox:
-    """One child, which reads one document at a time. To be used by one thread at a time, and closed."""
+    """One child, which reads one document at a time, for one thread at a time. To be closed."""
 
     def __init__(self, *, reader: str = READER, environ: Mapping[str, str] = os.environ) -> None:
-        """The child starts on first use. ``reader``: ``module:function`` of what reads in it."""
+        """The child starts on first use. ``reader``: the ``module:function`` that reads in it."""
         self._reader = reader
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._child: subprocess.Popen[bytes] | None = None
@@ -98,19 +97,19 @@ class Sandbox:
                 return self._result(result, limits)
             except DocumentRefused:
                 raise
-            except BaseException:  # whatever comes of that order must not be taken for the next one's
+            except BaseException:  # a late result must not be taken for the next document's
                 self.close()
                 raise
             finally:
                 os.close(result)
 
     def refused(self) -> Mapping[str, bool]:
-        """What code that runs where a document is read is refused here; as :func:`what_is_refused`."""
+        """As :func:`what_is_refused`."""
         self._started()
         return self._refused
 
     def close(self) -> None:
-        """End the child, whatever it does."""
+        """Kill the child."""
         if self._socket:
             self._socket.close()
         if self._child:
@@ -121,18 +120,19 @@ class Sandbox:
 
     def _send(self, order: bytes, file: int, result: int) -> None:
         try:
-            try:
-                socket.send_fds(self._started(), [order], [file, result])
-            except OSError:  # it was killed while nobody looked, which is no fault of this document
-                self.close()
-                socket.send_fds(self._started(), [order], [file, result])
+            socket.send_fds(self._started(), [order], [file, result])
+        except OSError:  # the child was killed while idle: not this document's fault
+            self.close()
+            socket.send_fds(self._started(), [order], [file, result])
         finally:
             os.close(result)
 
     def _started(self) -> socket.socket:
         if self._socket:
             return self._socket
-        ours, theirs = socket.socketpair(socket.AF_UNIX, _socket_kind())
+        # A kind that keeps messages apart and tells when the other end is gone; macOS has none that does both.
+        kind = socket.SOCK_STREAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
+        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
         library = str(Path(cicada.__file__).parents[1])
         paths = [library, *(os.path.abspath(place) for place in sys.path if place)]  # noqa: PTH100 - links are kept
         with theirs:
@@ -159,10 +159,10 @@ class Sandbox:
     def _told(self, deadline: float) -> bytes:
         """The child's next message; empty if it is gone or late."""
         assert self._socket is not None
-        if not _readable(self._socket.fileno(), deadline):
-            return b""
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN | select.POLLHUP)
         try:
-            return self._socket.recv(MAX_ORDER_BYTES)
+            return self._socket.recv(MAX_ORDER_BYTES) if poll.poll(_ms_until(deadline)) else b""
         except OSError:
             return b""
 
@@ -177,9 +177,7 @@ class Sandbox:
         except _Gone:
             late = time.monotonic() >= deadline
             self.close()
-            if late:
-                raise _too_slow(limits) from None
-            raise DocumentTooLarge("the process that read it was killed: most likely for its memory") from None
+            raise (_too_slow(limits) if late else _killed()) from None
         except DocumentTooLarge:
             self.close()
             raise
@@ -194,20 +192,15 @@ class Sandbox:
 
 @functools.cache
 def _logged(told: bytes) -> Mapping[str, bool]:
-    """What a child says at its start is refused, logged once."""
+    """What a child reports as refused, logged once."""
     refused: Mapping[str, bool] = json.loads(told)
     logger.info("documents are read in a confined process", extra={"refused": refused})
     return refused
 
 
-def _socket_kind() -> socket.SocketKind:
-    """One that keeps messages apart and tells when the other end is gone; macOS has none that does both."""
-    return socket.SOCK_STREAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
-
-
 @contextmanager
 def _opened(path: Path, limits: ReadLimits) -> Iterator[int]:
-    """An open descriptor of a plain file of no more bytes than may be. Links are not followed."""
+    """An open descriptor of a regular file within the limit. Links are not followed."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -217,7 +210,7 @@ def _opened(path: Path, limits: ReadLimits) -> Iterator[int]:
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
-            raise DocumentUnsupported("is no plain file")
+            raise DocumentUnsupported("is not a regular file")
         if found.st_size > limits.max_bytes:
             raise DocumentTooLarge(f"has {found.st_size:,} bytes, more than {limits.max_bytes:,} (max_bytes)")
         yield file
@@ -226,7 +219,7 @@ def _opened(path: Path, limits: ReadLimits) -> Iterator[int]:
 
 
 def _all_of(pipe: int, child: int, max_bytes: int, deadline: float) -> bytes:
-    """Everything until the pipe is closed. The child's socket tells when nobody is left to close it in time."""
+    """Everything until the pipe is closed. The child's socket shows when the child is gone."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN | select.POLLHUP)
     poll.register(child, 0)
@@ -245,18 +238,12 @@ def _all_of(pipe: int, child: int, max_bytes: int, deadline: float) -> bytes:
         parts.append(part)
 
 
-def _readable(descriptor: int, deadline: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(_ms_until(deadline)))
-
-
 def _ms_until(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic()) * 1000
 
 
 def _why(ended: Mapping[str, int], limits: ReadLimits) -> DocumentRefused:
-    """Why a child left no result."""
+    """Why there is no result."""
     code = os.waitstatus_to_exitcode(ended["status"])
     if ended["late"]:
         return _too_slow(limits)
@@ -265,7 +252,7 @@ def _why(ended: Mapping[str, int], limits: ReadLimits) -> DocumentRefused:
     if -code in _TIME_IS_UP:
         return DocumentTooSlow(f"takes more than {limits.cpu_s:g} s of a processor (cpu_s)")
     if -code == signal.SIGKILL:
-        return DocumentTooLarge("the process that read it was killed: most likely for its memory")
+        return _killed()
     if code < 0:
         return DocumentBroken(f"the process that read it crashed: {signal.Signals(-code).name}")
     return DocumentBroken("the process that read it left no result")
@@ -275,8 +262,12 @@ def _too_slow(limits: ReadLimits) -> DocumentTooSlow:
     return DocumentTooSlow(f"takes more than {limits.wall_s:g} s (wall_s)")
 
 
+def _killed() -> DocumentTooLarge:
+    return DocumentTooLarge("the process that read it was killed: most likely for its memory")
+
+
 class _Pool:
-    """As many children as threads read at once; each is used again."""
+    """As many children as threads that read at once; they are reused."""
 
     def __init__(self) -> None:
         self._idle: list[Sandbox] = []
@@ -303,24 +294,18 @@ atexit.register(_POOL.close)
 
 
 def read_safely(source: str, path: Path, limits: ReadLimits = _LIMITS, *, title: str | None = None) -> Document:
-    """Read one file in a child process, within the limits. Threads may call this side by side.
+    """Read one file in a child process, within the limits. Thread-safe.
 
-    Arguments are those of :func:`.reading.read_document`; the file is opened here, so the child needs no right to it.
-    Children are kept for the next document, and end when this process does.
-
-    Raises:
-        DocumentRefused: one of its subclasses says why; whatever a document does to the child becomes one.
-        ReaderUnavailable: the child does not start, whatever the document.
+    Arguments as :func:`.dispatch.read_document`; the file is opened here, so the child needs no access. Children are
+    reused, and end with this process. Raises a subclass of DocumentRefused, whatever a document does to the child, and
+    ReaderUnavailable if the child does not start.
     """
     with _POOL.sandbox() as sandbox:
         return sandbox.read(source, path, limits, title=title)
 
 
 def what_is_refused() -> Mapping[str, bool]:
-    """What code that runs where a document is read is refused on this system, by name.
-
-    Found by trying each in a process that is confined as those that read: True where it was refused. Under
-    :data:`cicada.corpus.readers.confinement.FILTER` whether the kernel filters system calls; without it less holds.
-    """
+    """What a process that reads a document is refused on this system, by name: each was tried in a confined process.
+    Under :data:`.confinement.FILTER`: whether the kernel filters system calls; without it, less is refused."""
     with _POOL.sandbox() as sandbox:
         return sandbox.refused()
