@@ -9,6 +9,9 @@ written to be routed after one drawn at random. The stand-in of the local cloud 
 
     python -m benchmarks.followups
     python -m benchmarks.followups --authors dufay
+    python -m benchmarks.followups --queries DIRECTORY/queries.jsonl
+
+With ``--queries``, whole questions of judged sets are put after turns drawn from the authors in their place.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
 from cicada.conversation.completion import UNCHANGED, completing_prompt, refusal
 from cicada.conversation.leaning import is_whole
@@ -67,6 +72,14 @@ def cases_of(author: str) -> Iterator[Case]:
         yield Case(one["query"], draw.choice(turns), False, "", one["language"], author)
 
 
+def cases_in(queries: Path, authors: Sequence[str]) -> Iterator[Case]:
+    """The queries of a judged set (``text`` of each line), each a whole question after a turn of the authors."""
+    draw = random.Random(queries.parent.name)
+    turns = [case.turn for author in authors for case in cases_of(author)]
+    for line in queries.read_text(encoding="utf-8").splitlines():
+        yield Case(json.loads(line)["text"], draw.choice(turns), False, "", "", queries.parent.name)
+
+
 def outcome_of(case: Case) -> Outcome:
     """Ask, complete and check as an answer does."""
     if is_whole(case.query):
@@ -95,7 +108,7 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"{'':<10}{'lean':>6} {'called':<24}{'completed':<24}{'whole':>6} {'called':<24}{'changed':<24}"
     groups = {"all": list(outcomes)}
     for one in outcomes:
-        for name in (one.case.author, one.case.language):
+        for name in filter(None, (one.case.author, one.case.language)):
             groups.setdefault(name, []).append(one)
     for name, group in groups.items():
         leaning = [one for one in group if one.case.leans]
@@ -115,10 +128,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--authors", nargs="+", default=AUTHORS, help="whose questions (default: who tunes)")
+    parser.add_argument("--queries", nargs="+", type=Path, default=(), help="queries.jsonl of judged sets")
     parser.add_argument("--most", type=int, help="of each author, at most so many")
     parser.add_argument("--faults", action="store_true", help="print the whole questions that are changed")
     args = parser.parse_args(argv)
-    outcomes = [outcome_of(case) for author in args.authors for case in list(cases_of(author))[: args.most]]
+    sources = [cases_in(path, args.authors) for path in args.queries] if args.queries else map(cases_of, args.authors)
+    outcomes = [outcome_of(case) for cases in sources for case in islice(cases, args.most)]
     print("\n".join(table(outcomes)))
     if args.faults:
         print("\n".join(one.case.query for one in outcomes if one.changed and not one.case.leans))
