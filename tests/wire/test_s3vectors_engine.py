@@ -82,7 +82,7 @@ class House:
         return Loader(calls, self.store, now=lambda: NOW)
 
     def load(self, *passages: Passage, version: str = "000001-a") -> Any:
-        return self.loader(sleep=lambda _: None).load(Version(list(passages), version))
+        return self.loader(pause=lambda *_: None).load(Version(list(passages), version))
 
     def retriever(self, embedder: Any = EMBEDDER, **options: Any) -> S3VectorsRetriever:
         client = self.service.client("s3vectors", config=query_config(5.0))
@@ -447,7 +447,7 @@ def test_an_interrupted_load_goes_on_where_it_stopped(house: House) -> None:
 def test_throttles_are_waited_out(house: House) -> None:
     house.service.faults.arm("s3vectors.throttle", times=5)
     waited: list[float] = []
-    house.loader(sleep=waited.append).load(Version([BELL, LAMP]))
+    house.loader(pause=lambda seconds, _: waited.append(seconds)).load(Version([BELL, LAMP]))
     assert len(waited) == 5
     assert house.held().status == "ready"
 
@@ -460,7 +460,7 @@ def test_more_than_the_index_takes_in_a_second_gets_there(house: House) -> None:
 def test_what_cannot_pass_is_not_waited_for(house: House) -> None:
     house.service.faults.arm("s3vectors.error", exception="AccessDeniedException", status=403, operation="PutVectors")
     with pytest.raises(IndexUnavailable, match="AccessDenied"):
-        house.loader(sleep=lambda _: pytest.fail("waited")).load(Version([BELL]))
+        house.loader(pause=lambda *_: pytest.fail("waited")).load(Version([BELL]))
 
 
 def test_of_two_loads_at_once_the_first_finds_out(house: House) -> None:

@@ -1,4 +1,4 @@
-"""A managed engine with the shards behind it: what is down or slow is not waited for, and the answer says so."""
+"""A managed engine with the shards as fallback: the result says when the engine failed or was too slow."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from cicada.retrieval.query_vectors import in_time
 logger = logging.getLogger(__name__)
 
 FAILURES_TO_REST = 3
-"""Failures in a row after which the engine is left alone for a while."""
+"""Failures in a row after which the engine rests."""
 REST_S = 30.0
-"""For how long."""
 ENGINE_SHARE = 0.5
-"""Of what a search has left, what the engine may take: the shards are to have the rest."""
+"""The engine's share of a search's time left; the rest is the shards'."""
 _SEARCHES_AT_ONCE = 8
 _TEXTS_KEPT = 8
 
@@ -34,14 +33,14 @@ class ManagedEngine(Retriever, Protocol):
     """A retriever outside this process, which may hold a version of the index."""
 
     def held_version(self) -> str | None:
-        """The version that it holds, as far as is known without asking; None if that is not known."""
+        """The version that it holds, if known without a call."""
 
 
 class FallbackRetriever:
     """Searches with the engine, and with the shards where the engine cannot.
 
-    A model that cannot embed the query is no failure of the engine's: both need it, so it is raised. After some
-    failures in a row the engine rests, so that an outage does not cost each asker its time. Safe for several threads.
+    A failure to embed the query is raised, as both need its vector. After some failures in a row the engine rests, so
+    that an outage does not delay every search. Thread-safe.
     """
 
     def __init__(
@@ -54,16 +53,7 @@ class FallbackRetriever:
         prepare: Callable[[SearchQuery], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire both.
-
-        Args:
-            primary: the managed engine.
-            shards: searches the index itself.
-            budget_s: seconds for the engine, less where the search itself has less.
-            name: the engine's display name.
-            prepare: what both need, such as the query's vector, done before the engine's time begins; its errors are
-                raised.
-        """
+        """``prepare`` does what both need, such as the query's vector, before the engine's time begins."""
         self._primary = primary
         self._shards = shards
         self._budget_s = budget_s
@@ -82,14 +72,16 @@ class FallbackRetriever:
             why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while."
             return self._from_shards(query, why, IndexUnavailable(why))
         budget_s = min(self._budget_s, ENGINE_SHARE * query.limits.time_left_s())
+        asked = self._pool.submit(self._primary.search, query)
         try:
-            result = self._within(query, budget_s)
+            result = asked.result(budget_s)
         except TimeoutError:
+            asked.cancel()  # if it still waits for a thread
             why = f"{self._name} did not answer within {budget_s:.2g} s."
-            if budget_s < self._budget_s:  # that says nothing of the engine
+            if budget_s < self._budget_s:  # too little time to count as the engine's failure
                 return self._from_shards(query, why, IndexUnavailable(why))
             return self._after_failure(query, why, IndexUnavailable(why))
-        except IndexFailure as error:  # its text may name resources: that is for the log
+        except IndexFailure as error:  # its text may name resources, and is only logged
             return self._after_failure(query, f"{self._name} could not answer ({error.code}).", error)
         with self._lock:
             self._failures = 0
@@ -104,17 +96,10 @@ class FallbackRetriever:
                 logger.debug("the engine's version is not known", extra={"engine": self._name, "why": str(error)})
         return self._shards.version()
 
-    def _within(self, query: SearchQuery, time_s: float) -> SearchResult:
-        asked = self._pool.submit(self._primary.search, query)
-        try:
-            return asked.result(time_s)
-        finally:
-            asked.cancel()  # what still waits for a thread is not worth one any more
-
     def _after_failure(self, query: SearchQuery, why: str, error: IndexFailure) -> SearchResult:
         logger.warning("engine failed", extra={"engine": self._name, "code": error.code, "why": str(error)})
         with self._lock:
-            self._failures += isinstance(error, IndexUnavailable)  # a filter that it refuses is no outage
+            self._failures += isinstance(error, IndexUnavailable)  # a refused filter is not an outage
             if self._failures >= FAILURES_TO_REST:
                 self._failures = 0
                 self._rests_until_s = self._clock() + REST_S
@@ -137,22 +122,14 @@ class FallbackRetriever:
 
 
 class LearningEmbedder:
-    """An embedder that knows the last texts it was told to learn: a query is embedded once for two engines."""
+    """An embedder that keeps the last learnt texts, so that a query is embedded once for two engines."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self.model_id = embedder.model_id
+        self.dimensions = embedder.dimensions
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[float] | ModelError] = OrderedDict()
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._embedder.model_id
-
-    @property
-    def dimensions(self) -> int:
-        """The length of every vector."""
-        return self._embedder.dimensions
 
     def learn(self, text: str, *, time_budget_s: float) -> None:
         """Embed a text, or fail as the model does; :meth:`embed` then returns or raises the same."""

@@ -1,7 +1,7 @@
 """The entity graph: entities of the corpus, tied where a passage names both, with the passages that show it.
 
-It is counted from the index's list columns, exactly, over all live passages that pass the filters. Nothing of what the
-filters hold back is told, names included.
+Counts are exact, from the index's list columns, over all live passages that pass the filters. Nothing outside of the
+filters is disclosed, names included.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from cicada.corpus.passages import Passage
 from cicada.errors import RetrievalInvalid
+from cicada.index.columns import Mask
 from cicada.index.facets import load_field, most_frequent
 from cicada.index.list_columns import ENTITIES, Postings, Rows
 from cicada.index.loaded_index import LoadedIndex, RowScope
@@ -38,9 +39,9 @@ from cicada.retrieval.shards import partial_index, read_index, row_filter
 from cicada.text.normal import folded
 
 CLOSEST = 5
-"""Known names that an unknown one is answered with."""
+"""Similar names suggested for an unknown one."""
 MAX_COMPARED = 50_000
-"""Of more names, the most frequent are compared with an unknown one."""
+"""The most frequent names, compared with an unknown one."""
 
 Pair = tuple[int, int, int]
 """Two entities, and how many passages name both."""
@@ -52,7 +53,7 @@ class GraphView:
     def __init__(
         self, index: LoadedIndex, scope: RowScope, mentions: ScopedMentions, places: Sequence[int], show: int
     ) -> None:
-        """``places`` are the segments' positions in the scope; ``show`` bounds the passages shown of one thing."""
+        """``places`` are the segments' positions in the scope; ``show`` bounds the passages shown of each."""
         self.mentions = mentions
         self._index = index
         self._scope = scope
@@ -60,7 +61,7 @@ class GraphView:
         self._show = show
 
     def told(self, unknown: tuple[UnknownEntity, ...]) -> dict[str, Any]:
-        """What every answer says: the fields of :class:`~cicada.retrieval.entity_paths.GraphAnswer`."""
+        """The fields of :class:`~cicada.retrieval.entity_paths.GraphAnswer`."""
         return {
             "index_version": self._index.manifest.version,
             "total": self._scope.count,
@@ -69,7 +70,7 @@ class GraphView:
         }
 
     def resolved(self, names: Sequence[str]) -> tuple[list[int | None], tuple[UnknownEntity, ...]]:
-        """The entity of each name, None for those that are not known, and these."""
+        """The entity of each name, None for unknown ones, and the unknown ones."""
         found = [self.mentions.find(name) for name in names]
         missing = dict.fromkeys(name for name, one in zip(names, found, strict=True) if one is None)
         return found, tuple(UnknownEntity(name, self._closest(name)) for name in missing)
@@ -79,7 +80,7 @@ class GraphView:
         return Entity(self.mentions.name(entity), int(self.mentions.counts[entity]))
 
     def best_partners(self, entity: int, limit: int) -> tuple[list[Pair], int]:
-        """The pairs of an entity with those that most passages name with it, and how many there are in all."""
+        """An entity's pairs with its most frequent partners, and the number of all partners."""
         partners, counts = self.mentions.partners(entity)
         rarest_first = np.lexsort((partners, self.mentions.counts[partners], -counts))[:limit]
         chosen = zip(partners[rarest_first].tolist(), counts[rarest_first].tolist(), strict=True)
@@ -106,7 +107,7 @@ class GraphView:
         )
 
     def shown_by(self, rows: Sequence[Sequence[Rows]]) -> list[tuple[Passage, ...]]:
-        """Of each of several sets of rows, given by segment, some passages; all are read at once."""
+        """Some passages of each of several sets of rows by segment, all read at once."""
         chosen = [self._clearest(of_segments) for of_segments in rows]
         wanted = list(dict.fromkeys(pair for pairs in chosen for pair in pairs))
         passages = dict(zip(wanted, self._index.passages(self._scope, wanted), strict=True))
@@ -132,9 +133,9 @@ DEFAULT_SHOWN = 3
 MAX_NAMED = 10
 """Entities that one question may name."""
 MAX_MENTIONS = 32 * 2**20
-"""Mentions of entities that graphs hold in memory together, of 4 bytes each beside the rows and names."""
+"""Mentions of entities that all graphs hold in memory, of 4 bytes each beside the rows and names."""
 GRAPHS_HELD = 4
-"""Sets of segments whose graphs are held: of all collections, and of some that filters chose."""
+"""Sets of segments whose graphs are held: all collections, and some that filters chose."""
 MAX_LISTED = 1_000
 """Pairs, neighbours or ways that one question may ask for."""
 MAX_SHOWN = 10
@@ -144,10 +145,10 @@ MAX_SHOWN = 10
 class EntityGraph:
     """Questions about entities over an :class:`~cicada.index.reader.IndexReader`. Safe for several threads.
 
-    What it needs of a version's segments is made by the first question and kept while a later version has them too.
-    Every method raises ``IndexMissing``, ``IndexCorrupt``, ``IndexMismatch`` or ``IndexUnavailable`` when the index
-    cannot serve it, and ``RetrievalInvalid`` for a question beyond the limits or over more than :data:`MAX_MENTIONS`.
-    Names are given in any case. ``limit`` bounds what is returned, ``show`` the passages shown of each.
+    The first question builds a version's graph, which stays while later versions have its segments. Every method raises
+    IndexFailure when the index cannot serve it, and RetrievalInvalid for a question beyond the limits or over more than
+    :data:`MAX_MENTIONS`. Names may have any case. ``limit`` bounds the result, ``show`` the passages shown of each
+    item.
     """
 
     def __init__(self, reader: IndexReader, *, max_mentions: int = MAX_MENTIONS) -> None:
@@ -238,36 +239,45 @@ class EntityGraph:
     def _view(self, index: LoadedIndex, filters: Filters, show: int) -> GraphView:
         scope = index.scope(row_filter(filters))
         load_field(index, scope, ENTITIES)
-        found = [segment.lists.postings(ENTITIES, index.rounds.gather) for segment in scope.segments]
-        places = [place for place, postings in enumerate(found) if postings is not None]
-        if sum(len(one.rows) for one in found if one is not None) > self._max_mentions:
-            # Graphs are held by their segments, for all filters: only where that is too much, this filter's alone.
-            places = [place for place in places if (rows := scope.allowed[place]) is None or rows.any()]
-        postings = [one for place in places if (one := found[place]) is not None]
-        mentions = self._mentions(index, [scope.segments[place].entry.key for place in places], postings)
+        found = {
+            place: held
+            for place, segment in enumerate(scope.segments)
+            if (held := segment.lists.postings(ENTITIES, index.rounds.gather)) is not None
+        }
+        if sum(len(one.rows) for one in found.values()) > self._max_mentions:
+            # Graphs are held by segment, for all filters; only if that is too much, for the filter's segments alone.
+            found = {place: one for place, one in found.items() if _has_rows(scope.allowed[place])}
+        places, postings = list(found), list(found.values())
+        mentions = self._mentions(index, tuple(scope.segments[place].entry.key for place in places), postings)
         allowed = [scope.allowed[place] for place in places]
         return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show)
 
-    def _mentions(self, index: LoadedIndex, segments: Sequence[str], postings: Sequence[Postings]) -> Mentions:
-        """The mentions of segments, given by their keys: held, or made. Of those held before, some may have to go."""
-        key = tuple(segments)
+    def _mentions(self, index: LoadedIndex, key: tuple[str, ...], postings: Sequence[Postings]) -> Mentions:
+        """The mentions of segments, by their keys: held, or made, which may evict others."""
         count = sum(len(one.rows) for one in postings)
         if count > self._max_mentions:
-            # How many there are is not told: they are also of passages that the filters hold back.
+            # The message must not tell the count, which includes passages outside of the filters.
             told = f"the collections have more than the {self._max_mentions:,} mentions of entities that a graph takes"
             raise RetrievalInvalid(f"filters: {told}: choose fewer, or smaller, collections")
         with self._making:
             found = self._held.pop(key, None)
             if found is None:
-                current = {segment.entry.key for segment in index.segments}
-                for old in [held for held in self._held if not current.issuperset(held)]:
-                    del self._held[old]
-                held_mentions = sum(held.count for held in self._held.values())
-                while self._held and (len(self._held) >= GRAPHS_HELD or held_mentions + count > self._max_mentions):
-                    held_mentions -= self._held.popitem(last=False)[1].count
+                self._make_room(index, count)
                 found = Mentions.of(postings)
             self._held[key] = found
         return found
+
+    def _make_room(self, index: LoadedIndex, count: int) -> None:
+        current = {segment.entry.key for segment in index.segments}
+        for old in [held for held in self._held if not current.issuperset(held)]:
+            del self._held[old]
+        held_mentions = sum(held.count for held in self._held.values())
+        while self._held and (len(self._held) >= GRAPHS_HELD or held_mentions + count > self._max_mentions):
+            held_mentions -= self._held.popitem(last=False)[1].count
+
+
+def _has_rows(allowed: Mask | None) -> bool:
+    return allowed is None or bool(allowed.any())
 
 
 def _check(limit: int, show: int) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.retrieval.managed import read_failure, top_k_capped
+from cicada.retrieval.managed import reading_failures, top_k_capped
 from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchQuery, SearchResult
 
 ENGINE = "kendra"
@@ -27,11 +27,11 @@ MAX_RESULTS = 100
 MAX_LIST_VALUES = 10
 """Strings of one list of values."""
 MAX_QUERY_CHARS = 1000
-"""More is not sent: of a query Kendra looks at 30 words, without stop words and punctuation."""
+"""Kendra uses only 30 words of a query, without stop words and punctuation."""
 
 SCORES: Mapping[str, float] = {"VERY_HIGH": 0.95, "HIGH": 0.8, "MEDIUM": 0.6, "NOT_AVAILABLE": 0.5, "LOW": 0.25}
-"""What Kendra's confidence in a passage is worth as a score. Where it has none to tell, as for every language but
-English, the score is that of the default ``min_score``: what Kendra found is shown. Low confidence is not."""
+"""Scores for Kendra's confidence. Without one, as in every language but English, it is the default ``min_score``, so
+that the passage is shown; one of low confidence is not."""
 
 _MAX_COLLECTION_CHARS = 64
 _MAX_DOCUMENT_ID_CHARS = 200
@@ -51,11 +51,11 @@ class KendraRetriever:
         self._index_id = index_id
 
     def held_version(self) -> str | None:
-        """None: Kendra holds documents of its own, and no version of the index."""
+        """None: Kendra has its own documents, and no version of the index."""
         return None
 
     def version(self) -> str:
-        """The Kendra index's id: what its documents are at a time has no version."""
+        """The Kendra index's id, as its documents have no version."""
         return f"{ENGINE}:{self._index_id}"
 
     def search(self, query: SearchQuery) -> SearchResult:
@@ -70,13 +70,8 @@ class KendraRetriever:
         where = attribute_filter(query.filters)
         if where is not None:
             request["AttributeFilter"] = where
-        try:
+        with reading_failures(NAME):
             items = self._client.retrieve(**request).get("ResultItems", [])
-        except Exception as error:
-            failure = read_failure(NAME, error)
-            if failure is None:
-                raise
-            raise failure from error
         laps.lap("query")
         hits = tuple(hit for hit in _hits(items) if hit.score >= query.min_score)[: query.top_k]
         capped = len(items) >= MAX_RESULTS and len(items) == len(hits) < query.top_k
@@ -94,11 +89,10 @@ def _notes(query: SearchQuery, *, capped: bool) -> tuple[Degradation, ...]:
 
 
 def attribute_filter(filters: Filters) -> dict[str, Any] | None:
-    """A search's filters as Retrieve takes them; None when everything is allowed.
+    """A search's filters as Retrieve takes them; None without any.
 
-    The attributes are called as the filters are, and hold one string each; ``entities`` and ``entity_codes`` hold lists
-    of strings. Kendra refuses an attribute that its index does not have, and more than 10 filters, or as many lists of
-    values, side by side.
+    The index's attributes have the filters' names, with one string each; ``entities`` and ``entity_codes`` are lists of
+    strings. Kendra refuses unknown attributes, and more than 10 filters or lists of values side by side.
     """
     fields: dict[str, Sequence[str]] = {
         "collection": filters.collections,
@@ -133,32 +127,27 @@ def _hits(items: Sequence[Mapping[str, Any]]) -> Iterator[Hit]:
 
 
 def passage_of(item: Mapping[str, Any]) -> Passage:
-    """A result of Retrieve, with text, as a passage.
+    """A result of Retrieve as a passage.
 
-    The source is the attribute ``source``, else the title, else *Unknown*; the page is an attribute or *N/A*; the
-    address is an attribute ``source_uri`` or ``_source_uri``, else the document's URI. The attributes ``entities``,
-    ``entity_codes`` and ``chunk_summary`` or ``summary`` are what enrichment adds to passages elsewhere.
+    The source is the attribute ``source``, else the title, else *Unknown*; the page is an attribute or *N/A*; the URI
+    is the attribute ``source_uri`` or ``_source_uri``, else the document's. The attributes ``entities``,
+    ``entity_codes``, and ``chunk_summary`` or ``summary``, correspond to our enrichment.
     """
     content: str = item["Content"]
     given = {one["Key"]: one.get("Value", {}) for one in item.get("DocumentAttributes", ())}
-    attributes = {key: _plain(value) for key, value in given.items()}
-    attributes = {key: value for key, value in attributes.items() if value}
-    title = str(item.get("DocumentTitle") or attributes.get("_document_title") or "").strip()
-    source = _first(attributes, _SOURCES) or title or UNKNOWN_SOURCE
-    page = _first(attributes, _PAGES) or NO_PAGE
-    uri = _first(attributes, _URIS) or str(item.get("DocumentURI") or "")
-    collection = attributes.get("collection", COLLECTION)
-    shown = {"source": source, "page": page, **({"source_uri": uri} if uri else {})}
-    mapped = {"collection", ENTITIES, ENTITY_CODES, *_SOURCES, *_PAGES, *_URIS, *_SUMMARIES}
-    own = {key: value for key, value in attributes.items() if key not in mapped and not key.startswith("_")}
+    attributes = {key: text for key, value in given.items() if (text := _plain(value))}
+    title = str(item.get("DocumentTitle") or attributes.get("_document_title", "")).strip()
+    source = _first(attributes, _SOURCES, title or UNKNOWN_SOURCE)
+    page = _first(attributes, _PAGES, NO_PAGE)
+    uri = _first(attributes, _URIS, str(item.get("DocumentURI") or ""))
     return Passage(
         id=_stable_id(str(item.get("DocumentId") or source), content),
-        collection=collection if len(collection) <= _MAX_COLLECTION_CHARS else COLLECTION,
+        collection=_collection(attributes),
         text=content,
         context=content,
         locator=DocumentLocator(source=source, title=title, page=_page_number(page)),
-        metadata={**own, **shown},
-        summary=_first(attributes, _SUMMARIES) or None,
+        metadata={**_own(attributes), "source": source, "page": page, **({"source_uri": uri} if uri else {})},
+        summary=_first(attributes, _SUMMARIES, "") or None,
         entities=_listed(given.get(ENTITIES, {})),
         codes=_listed(given.get(ENTITY_CODES, {})),
     )
@@ -171,8 +160,19 @@ def _stable_id(document_id: str, content: str) -> str:
     return f"{document_id}#{hashlib.sha256(content.encode()).hexdigest()[:_DIGEST_CHARS]}"
 
 
-def _first(attributes: Mapping[str, str], keys: Sequence[str]) -> str:
-    return next((attributes[key] for key in keys if key in attributes), "")
+def _collection(attributes: Mapping[str, str]) -> str:
+    named = attributes.get("collection", COLLECTION)
+    return named if len(named) <= _MAX_COLLECTION_CHARS else COLLECTION
+
+
+def _own(attributes: Mapping[str, str]) -> dict[str, str]:
+    """The attributes without a field of their own in a passage."""
+    mapped = {"collection", ENTITIES, ENTITY_CODES, *_SOURCES, *_PAGES, *_URIS, *_SUMMARIES}
+    return {key: value for key, value in attributes.items() if key not in mapped and not key.startswith("_")}
+
+
+def _first(attributes: Mapping[str, str], keys: Sequence[str], otherwise: str) -> str:
+    return next((attributes[key] for key in keys if key in attributes), otherwise)
 
 
 def _page_number(page: str) -> int | None:

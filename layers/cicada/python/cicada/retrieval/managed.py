@@ -1,14 +1,16 @@
-"""What the managed engines, Amazon S3 Vectors and Amazon Kendra, have in common: their calls, and how these fail."""
+"""What Amazon S3 Vectors and Amazon Kendra share: the client's configuration, and the reading of failures."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.errors import IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
-from cicada.models.failure import TRANSPORT_ERRORS
+from cicada.models.failure import TRANSPORT_ERRORS, code_and_status
 from cicada.retrieval.ports import Degradation
 
 CONNECT_TIMEOUT_S = 1.0
@@ -22,12 +24,12 @@ _PASSING = frozenset(
         "TooManyRequestsException",
     }
 )
-"""Codes after which the same call can succeed a little later."""
+"""Codes after which a retry can help."""
 _MISSING = frozenset({"NotFoundException", "ResourceNotFoundException"})
 
 
 def query_config(budget_s: float) -> Config:
-    """The client's configuration for searches: no call outlasts the budget, and one throttle or hiccup is retried."""
+    """The client's configuration for searches: no read outlasts the budget, and botocore retries once."""
     return Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=budget_s,
@@ -37,10 +39,9 @@ def query_config(budget_s: float) -> Config:
 
 
 def read_failure(engine: str, error: Exception) -> IndexFailure | None:
-    """What boto3 raised for the named engine, as the domain's error; None if it is a bug, not an engine failure."""
+    """An exception of boto3 as the domain's error; None for a bug."""
     if isinstance(error, ClientError):
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        told = f"{engine}: {error}"
+        code, told = code_and_status(error)[0], f"{engine}: {error}"
         if code in _MISSING:
             return IndexMissing(told)
         return IndexMismatch(told) if code == "ValidationException" else IndexUnavailable(told)
@@ -51,18 +52,27 @@ def read_failure(engine: str, error: Exception) -> IndexFailure | None:
     return None
 
 
+@contextmanager
+def reading_failures(engine: str) -> Iterator[None]:
+    """Raise the block's failures of an engine as :func:`read_failure` reads them."""
+    try:
+        yield
+    except Exception as error:
+        failure = read_failure(engine, error)
+        if failure is None:
+            raise
+        raise failure from error
+
+
 def may_pass(error: Exception) -> bool:
-    """Whether the same call can succeed a little later: throttles, faults of the service, a broken connection."""
+    """Whether a retry can help: throttles, faults of the service, a broken connection."""
     if isinstance(error, ClientError):
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return (
-            str(error.response.get("Error", {}).get("Code", "")) in _PASSING
-            or status == HTTPStatus.TOO_MANY_REQUESTS
-            or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        )
+        code, status = code_and_status(error)
+        busy = code in _PASSING or status == HTTPStatus.TOO_MANY_REQUESTS
+        return busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return isinstance(error, TRANSPORT_ERRORS)
 
 
 def top_k_capped(engine: str, most: int) -> Degradation:
-    """That an engine returns fewer passages than were asked for, whether or not it has found more."""
+    """The engine returns fewer passages than were asked for."""
     return Degradation("top_k_capped", f"{engine} returns {most} passages a search at most: there may be more to find.")

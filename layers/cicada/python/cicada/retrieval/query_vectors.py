@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from cicada.errors import ModelUnavailable, OutOfTime
+from cicada.errors import ModelBusy, ModelUnavailable, OutOfTime
 from cicada.index.embedding import Vector, unit_vectors
 from cicada.models.ports import Embedder
-from cicada.retrieval.ports import SearchQuery
+from cicada.retrieval.ports import Degradation, SearchQuery
 from cicada.retrieval.waiting import beside, within
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
 EMBED_BUDGET_S = 8.0
-"""Seconds for embedding a query, retries included: the asker waits for it."""
+"""Seconds for embedding a query, retries included."""
 EMBED_SHARE = 0.5
-"""Of what a search has left, where it can go on by words alone: they are to have the rest."""
+"""Of a search's time left, where a search by words must have the rest."""
 
 
 def query_vector(embedder: Embedder, query: SearchQuery, most_s: float = EMBED_BUDGET_S) -> Vector:
@@ -33,6 +36,25 @@ def query_vector(embedder: Embedder, query: SearchQuery, most_s: float = EMBED_B
     return vector
 
 
+def vector_or_words(
+    embedder: Embedder, query: SearchQuery, most_s: float = EMBED_BUDGET_S
+) -> tuple[Vector | None, tuple[Degradation, ...]]:
+    """A query's vector, None for a search by words; with its degradation where a hybrid query cannot be embedded.
+
+    Raises as :func:`query_vector`, for a dense query also ModelBusy and ModelUnavailable.
+    """
+    if query.mode == "keyword":
+        return None, ()
+    try:
+        return query_vector(embedder, query, most_s), ()
+    except (ModelBusy, ModelUnavailable) as error:
+        if query.mode == "dense":
+            raise
+        logger.warning("searching by words alone", extra={"code": error.code, "why": str(error)})
+        told = "The question could only be compared by its words, not its meaning."
+        return None, (Degradation("words_only", told),)
+
+
 def embedding_time_s(query: SearchQuery, most_s: float = EMBED_BUDGET_S) -> float:
     """Seconds that embedding a query may take."""
     share = 1.0 if query.mode == "dense" else EMBED_SHARE
@@ -40,7 +62,7 @@ def embedding_time_s(query: SearchQuery, most_s: float = EMBED_BUDGET_S) -> floa
 
 
 def in_time(embed: Callable[[], R], time_s: float) -> R:
-    """What an embedder gives, or ModelUnavailable after some seconds, which a call's own read time-out could exceed."""
+    """Run ``embed``, or raise ModelUnavailable after some seconds: a call's own read time-out can be longer."""
     try:
         return within(beside(embed, "embed"), time_s)
     except OutOfTime as late:

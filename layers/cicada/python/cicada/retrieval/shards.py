@@ -1,13 +1,12 @@
-"""Retrieval from the index in S3: every passage ranked, by meaning and by words, in this very process."""
+"""Retrieval from the index in S3: ranks every passage by meaning and by words, in this process."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from cicada.corpus.passages import Passage
-from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
+from cicada.errors import IndexCorrupt
 from cicada.index.columns import METADATA, SOURCE, RowFilter
 from cicada.index.embedding import Vector
 from cicada.index.list_columns import ENTITIES, ENTITY_CODES
@@ -15,15 +14,13 @@ from cicada.index.loaded_index import COLLECTION, LoadedIndex, rest_of
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchMode, SearchQuery, SearchResult
-from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
+from cicada.retrieval.query_vectors import EMBED_BUDGET_S, vector_or_words
 from cicada.retrieval.ranking import languages_of, rank
 
-logger = logging.getLogger(__name__)
-
 MAX_LANGUAGES = 4
-"""Of more languages, it is unlikely that every message's every passage is among the best."""
+"""A message's passages in more languages are unlikely to be all among the best."""
 MAX_DEPTH = 10_000
-"""Passages that a search looks through at most when those before were all the same messages in other languages."""
+"""Passages that a search ranks at most when many are the same messages in other languages."""
 
 
 class ShardRetriever:
@@ -35,13 +32,11 @@ class ShardRetriever:
         self._embed_budget_s = embed_budget_s
 
     def search(self, query: SearchQuery) -> SearchResult:
-        """Return the best passages for the query, one a message: see :class:`cicada.retrieval.ports.Retriever`.
-
-        A hybrid search for which the query cannot be embedded goes by words alone, and says so.
-        """
+        """Return the best passages for the query, one a message: see :class:`cicada.retrieval.ports.Retriever`."""
         timer = Laps()
         self._reader.refresh_soon()  # while the query is embedded the first version is loaded, or a new one looked for
-        vector, mode, degraded = self._embed(query)
+        vector, degraded = vector_or_words(self._embedder, query, self._embed_budget_s)
+        mode = query.mode if vector is not None else "keyword"
         timer.lap("embed")
         pinned = query.pin is not None and query.pin.index is not None
         index = query.pin.index if query.pin and pinned else self._reader.current(query.limits.time_left_s() / 2)
@@ -65,26 +60,13 @@ class ShardRetriever:
         self._reader.refresh_soon()
         return self._reader.current().manifest.version
 
-    def _embed(self, query: SearchQuery) -> tuple[Vector | None, SearchMode, tuple[Degradation, ...]]:
-        if query.mode == "keyword":
-            return None, "keyword", ()
-        try:
-            vector = query_vector(self._embedder, query, self._embed_budget_s)
-        except (ModelBusy, ModelUnavailable) as error:
-            if query.mode == "dense":
-                raise
-            logger.warning("searching by words alone", extra={"code": error.code, "why": str(error)})
-            words_only = Degradation("words_only", "The question could only be compared by its words, not its meaning.")
-            return None, "keyword", (words_only,)
-        return vector, query.mode, ()
-
     def _best(
         self, index: LoadedIndex, query: SearchQuery, vector: Vector | None, mode: SearchMode
     ) -> tuple[tuple[Hit, ...], int]:
         """The best hits, and how many passages were ranked.
 
-        A message in several languages has a passage in each, and is one hit, its best: so more rows than hits may be
-        needed. Usually so many times more as there are languages, which are read as one round.
+        A message in several languages has a passage in each, and is one hit: so more rows than hits may be needed,
+        usually by a factor of the number of languages. These are read in one round.
         """
         scope = index.scope(row_filter(query.filters))
         depth = min(query.top_k * min(max(1, len(languages_of(scope))), MAX_LANGUAGES), MAX_DEPTH)
@@ -117,7 +99,7 @@ def row_filter(filters: Filters) -> RowFilter:
 def _one_a_message(
     shown: Mapping[tuple[int, int], Passage], rows: Sequence[tuple[int, int]], scores: Sequence[float]
 ) -> list[Hit]:
-    """Hits in the order of rows, without those that say in another language what one before them says."""
+    """Hits in the order of rows, without translations of earlier ones."""
     hits: list[Hit] = []
     seen: set[tuple[str, str]] = set()
     for pair, score in zip(rows, scores, strict=False):
@@ -132,7 +114,7 @@ def _one_a_message(
 
 
 def partial_index(index: LoadedIndex, done: str) -> tuple[Degradation, ...]:
-    """What a version in part is short of, if it is; ``done`` says what was not done with it, such as ``searched``."""
+    """The unreadable part of a version, if any; ``done`` says what was not done with it, such as ``searched``."""
     if not index.unreadable:
         return ()
     missing = sum(entry.live for entry in index.unreadable)
@@ -144,7 +126,7 @@ _Found = TypeVar("_Found")
 
 
 def read_index(reader: IndexReader, work: Callable[[LoadedIndex], _Found]) -> tuple[_Found, LoadedIndex]:
-    """Do something with the current version; returns its result and the version, or raises IndexFailure."""
+    """Run ``work`` on the current version; returns its result and the version, or raises IndexFailure."""
     reader.refresh_soon()
     index = reader.current()
     while True:

@@ -1,15 +1,15 @@
-"""The context of an answer: what all searches brought, each passage once, as much as a budget of tokens takes.
+"""The context of an answer: distinct passages of all searches within a token budget.
 
-What was named is kept first: the best passage of every entity in every collection. Then come the best of every
-intention, so that a name that stands everywhere does not crowd out what is asked of it, and before them what is plainly
-better than all that the intentions brought; then the entities' other sections, more of every intention, and the rest by
-score. Every passage says why it is there, the weightiest reason first.
+The order: the best passage of every entity in every collection; passages plainly better than those of all intentions;
+the best of every intention, so that a frequent name does not crowd out what is asked of it; the entities' other
+sections; more of every intention; the rest by score. Every passage has its reasons, the weightiest first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
 from cicada.corpus.passages import Passage
@@ -20,21 +20,21 @@ from cicada.retrieval.ports import Degradation, Hit
 from cicada.text.normal import folded, raised_apart
 
 SURE_AN_INTENTION = 3
-"""Passages of each intention that are considered whatever their score: its sections are where the answer stands."""
+"""Passages of each intention that are considered at any score, as its sections have the answer."""
 PLAINLY_BETTER = 0.2
-"""How much more than the best of all intentions a passage must score that none of them vouches for, to come before
-them."""
+"""The lead in score over all intentions' passages that lets another passage come before them."""
 SURE_BETTER = 3
-"""Such passages that come before them; others come by their score."""
+"""The most such passages."""
 MAX_CONTEXT_PASSAGES = 32
-"""However small they are: with where each stands and why it is there, the event that shows them must hold them all."""
+"""Bounded by the event that shows them with their places and reasons."""
 MAX_REASONS = 4
-"""Told of one passage, the weightiest."""
+"""Of one passage, the weightiest."""
 NAMED_LEFT_OUT = "named_left_out"
-"""The code of places of what is named that are not in the context."""
+"""The code of named places without a passage in the context."""
 
 _PlaceKey = tuple[str, str, str]
 """Collection, section and entity."""
+_Named = tuple[NamedSection, Hit]
 _WEIGHTS = {"entity": 0, "intention": 1, "similarity": 2}
 
 
@@ -69,7 +69,7 @@ class _Candidate:
 
 
 class ContextAssembler:
-    """Chooses passages within a budget of tokens, and of a number."""
+    """Chooses passages within a token budget and a number."""
 
     def __init__(
         self,
@@ -79,12 +79,10 @@ class ContextAssembler:
         min_score: float,
         max_passages: int = MAX_CONTEXT_PASSAGES,
     ) -> None:
-        """Bound the context.
+        """``budget_tokens`` bounds all passages together, but the first one may exceed it.
 
-        Args:
-            budget_tokens: of all passages together; a single one may have more, where it is the first.
-            tokens_of: a passage's tokens, with all that is shown of it.
-            min_score: for a passage that no name and no intention vouches for, in [0, 1].
+        ``tokens_of`` counts a passage with all that is shown of it. ``min_score`` in [0, 1] is for passages without a
+        named entity or an intention.
         """
         self._budget_tokens = budget_tokens
         self._tokens_of = tokens_of
@@ -92,10 +90,10 @@ class ContextAssembler:
         self._max_passages = max_passages
 
     def assemble(self, found: Sequence[SearchHits], plans: Sequence[CollectionPlan], catalogue: Catalogue) -> Context:
-        """Choose from what was found.
+        """Choose from what was found, each passage once.
 
-        A passage comes once. Of several with the same words the first is taken, and another one only where it is what
-        stands at a place of its own of something named. What does not fit with its surroundings is tried without.
+        Of several passages with the same words only the first is taken, unless another is at a named place of its own.
+        A passage that does not fit with its surroundings is tried without.
         """
         reasons = _Reasons(plans, catalogue)
         chosen: list[Chosen] = []
@@ -124,26 +122,24 @@ class ContextAssembler:
 
     def _in_order(self, found: Sequence[SearchHits], reasons: _Reasons) -> Iterator[_Candidate]:
         """Every hit that may be chosen, the weightiest first; one may come several times."""
-        named = [
-            (one.asked.place, one.result.hits[0]) for one in found if one.asked.place is not None and one.result.hits
-        ]
-        first, others = _by_collection(named)
-        of_intentions = [one.result.hits[:SURE_AN_INTENTION] for one in found if one.asked.why == "intention"]
-        best, *further = [
-            sorted((hits[rank] for hits in of_intentions if rank < len(hits)), key=lambda hit: -hit.score)
-            for rank in range(SURE_AN_INTENTION)
-        ]
+        first, others = _by_collection(found)
+        best, *further = _by_intention(found)
         plainly = max([self._min_score, *(hit.score + PLAINLY_BETTER for hit in best)])
-        alike = [hit for one in found if one.asked.why == "similarity" for hit in one.result.hits]
-        better = sorted((hit for hit in alike if hit.score >= plainly), key=lambda hit: -hit.score)[:SURE_BETTER]
-        yield from (_Candidate(hit, reasons.of(hit.passage), _place_key(place)) for place, hit in first)
-        yield from (_Candidate(hit, reasons.of(hit.passage)) for hit in (*better, *best))
-        yield from (_Candidate(hit, reasons.of(hit.passage), _place_key(place)) for place, hit in others)
-        yield from (_Candidate(hit, reasons.of(hit.passage)) for hits in further for hit in hits)
-        rest = [
-            hit for one in found for hit in one.result.hits if one.asked.why == "entity" or hit.score >= self._min_score
+        better = [hit for hit in _alike(found) if hit.score >= plainly][:SURE_BETTER]
+        order: list[tuple[NamedSection | None, Hit]] = [
+            *first,
+            *((None, hit) for hit in (*better, *best)),
+            *others,
+            *((None, hit) for hit in (*chain(*further), *self._rest(found))),
         ]
-        yield from (_Candidate(hit, reasons.of(hit.passage)) for hit in sorted(rest, key=lambda hit: -hit.score))
+        for place, hit in order:
+            yield _Candidate(hit, reasons.of(hit.passage), None if place is None else _place_key(place))
+
+    def _rest(self, found: Sequence[SearchHits]) -> list[Hit]:
+        """All hits of entities, and all with the least score."""
+        return _ranked(
+            hit for one in found for hit in one.result.hits if one.asked.why == "entity" or hit.score >= self._min_score
+        )
 
     def _fitting(self, hit: Hit, left_tokens: int, *, first: bool) -> tuple[Hit, int] | None:
         """The hit as it fits, and its tokens; None where it does not fit even by itself."""
@@ -204,12 +200,25 @@ def _words(passage: Passage) -> str:
     return folded(raised_apart(passage.text))
 
 
-def _by_collection(
-    named: Sequence[tuple[NamedSection, Hit]],
-) -> tuple[list[tuple[NamedSection, Hit]], list[tuple[NamedSection, Hit]]]:
+def _ranked(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _alike(found: Sequence[SearchHits]) -> list[Hit]:
+    return _ranked(hit for one in found if one.asked.why == "similarity" for hit in one.result.hits)
+
+
+def _by_intention(found: Sequence[SearchHits]) -> list[list[Hit]]:
+    """The best hits of all intentions, then their second ones, and so on."""
+    of_intentions = [one.result.hits[:SURE_AN_INTENTION] for one in found if one.asked.why == "intention"]
+    return [_ranked(hits[rank] for hits in of_intentions if rank < len(hits)) for rank in range(SURE_AN_INTENTION)]
+
+
+def _by_collection(found: Sequence[SearchHits]) -> tuple[list[_Named], list[_Named]]:
     """The best passage of every entity in every collection, and those of its other sections; the surest names first."""
-    first: dict[tuple[str, str], tuple[NamedSection, Hit]] = {}
-    others: list[tuple[NamedSection, Hit]] = []
+    named = [(one.asked.place, one.result.hits[0]) for one in found if one.asked.place and one.result.hits]
+    first: dict[tuple[str, str], _Named] = {}
+    others: list[_Named] = []
     for place, hit in sorted(named, key=lambda pair: (-pair[0].confidence, -pair[1].score)):
         key = (place.entity, place.collection)
         if key in first:

@@ -1,7 +1,7 @@
-"""Known names, ready to be found in a question: as written, by an alias, inflected, or misspelt.
+"""Finds known names in a question: as written, by an alias, inflected, or misspelt.
 
-Of thousands of words only those are compared letter by letter whose letters are nearly the same: each word has a mask
-of 64 bits, one for each letter that it has, and an edit changes at most two of them.
+Only words with nearly the same letters are compared letter by letter: each word has a mask of 64 bits, one for each of
+its letters, and an edit changes at most two of them.
 """
 
 from __future__ import annotations
@@ -32,30 +32,28 @@ from cicada.retrieval.knowledge.gazetteer_words import (
 from cicada.text.names import ARTICLES
 
 LEAST_WORD_CHARS = 5
-"""Shorter words have too many neighbours that are words themselves."""
+"""Shorter words are too similar to other words."""
 TWO_EDITS_CHARS = 8
-"""From here on two edits may be between two words, else one."""
+"""Words from this length on may differ by two edits, shorter ones by one."""
 MAX_ALIKE = 3
 REMEMBERED_WORDS = 4_096
-"""Questions use the same words again and again."""
 
 
 class LikeWords:
-    """Some words, ready to be compared: about 100 bytes each. Safe for several threads."""
+    """Finds similar words among some, at about 100 bytes each. Thread-safe."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        """Take the words, each once; those below :data:`LEAST_WORD_CHARS` are like nothing."""
+        """``words`` are distinct; those below :data:`LEAST_WORD_CHARS` are ignored."""
         self._words = [word for word in words if len(word) >= LEAST_WORD_CHARS]
         self._masks = np.array([_mask(word) for word in self._words], dtype=np.uint64)
         self._lengths = np.array([len(word) for word in self._words], dtype=np.int16)
         self._remembered = lru_cache(maxsize=REMEMBERED_WORDS)(self._compared)
 
     def like(self, word: str) -> tuple[tuple[str, float], ...]:
-        """The words that are most like one, the likest first, each with its likeness in (0, 1).
+        """The most similar words, best first, each with its likeness in (0, 1); none for a known word.
 
-        Likeness is 1 - d / l: d insertions, deletions, replacements and exchanges of neighbours lead from one to the
-        other (optimal string alignment), and the longer has l letters. With two of them the first letter must be the
-        same. A word that is among them is like no other.
+        Likeness is 1 - d / l, with the distance d of optimal string alignment and the longer word's l letters. With two
+        edits the first letter must be the same.
         """
         return self._remembered(word) if len(word) >= LEAST_WORD_CHARS and self._words else ()
 
@@ -82,14 +80,14 @@ def _mask(word: str) -> int:
 
 
 LEAST_RUN_CHARS = 2
-"""A single character stands inside of too many words."""
+"""A single character is a part of too many words."""
 
 
 class RunNames:
-    """Names as runs, ready to be found. Immutable."""
+    """Finds names in runs of scripts without spaces. Immutable."""
 
     def __init__(self, names: Iterable[tuple[str, Sequence[int], bool]]) -> None:
-        """Take names: each as its run, whose it is, and whether it is an alias."""
+        """Each name is its run, its owners, and whether it is an alias."""
         self._names = {run: (tuple(owners), alias) for run, owners, alias in names if len(run) >= LEAST_RUN_CHARS}
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for run in self._names:
@@ -126,18 +124,17 @@ def _sort(character: str) -> str:
 
 
 Kind = Literal["exact", "alias", "inflected", "part", "alike"]
-"""How a name is found. What is found in two ways at once is called by the later one."""
+"""How a name is found; the later kind wins."""
 
 CONFIDENCE: Mapping[Kind, float] = {"exact": 1.0, "alias": 0.95, "inflected": 0.85, "part": 0.8, "alike": 0.9}
-"""Of what is written large or has several words; ``alike`` is multiplied with the likeness."""
+"""Of capitalised names or several words; ``alike`` is multiplied by the likeness."""
 WRITTEN_SMALL = 0.85
-"""What a single word's confidence is multiplied with where the question writes it small."""
+"""The factor of a single lower-case word."""
 RARELY_APART = 1.5
-"""A word that is written small stands for a name that no declaration gives, or for one that it is a part of, only if at
-most so many times as many passages have the word as have the name: *ottoline* does for Ottoline Prawle, and *bell* does
-not for the Bell of Warding."""
+"""The greatest ratio of passages with a word to passages with the name, for a lower-case word that stands for an
+undeclared name, or one that it is a part of: *ottoline* for Ottoline Prawle, but not *bell* for the Bell of Warding."""
 MAX_OWNERS = 32
-"""A word that more names have is no part to tell one by."""
+"""A word of more names identifies none of them."""
 _LEAST_PART = 3
 
 Counts = Callable[[str], int]
@@ -187,20 +184,16 @@ class KnownNames:
     """The names of some collections. Immutable, safe for several threads.
 
     About 2 KB a name. A text is read from left to right, at each word the longest name first, of equally long ones the
-    surest; then what is left is looked at for parts of names.
+    surest; then the remaining words are searched for parts of names.
     """
 
     def __init__(
         self, filed: Iterable[Filed], aliases: Iterable[tuple[str, Sequence[str]]] = (), *, counts: Counts | None = None
     ) -> None:
-        """Take the names.
+        """``filed`` has each spelling once; those that differ in case or spaces are one name, in its most common form.
 
-        Args:
-            filed: names, each spelling once. Spellings that differ in case or spaces alone are one name, spelt as most
-                passages do.
-            aliases: other names, by the name that they stand for. One that is filed too, by itself, is no name of its
-                own.
-            counts: tells words of every day from parts of names and from misspelt ones; without it these are less sure.
+        ``aliases`` are by the name that they stand for; a filed alias is not a name of its own. ``counts`` separates
+        common words from parts of names and misspelt ones; without it these are less sure.
         """
         self._counts = counts
         aliases = list(aliases)
@@ -210,11 +203,9 @@ class KnownNames:
         runs = owned(self._names, aliases, runs_of)
         self._runs = RunNames((run, owners, alias) for (run,), (owners, alias) in runs.items())
         self._beginning: defaultdict[tuple[str, ...], list[_Key]] = defaultdict(list)
-        """By the first two words, or the only one: many names begin with *the*."""
-        for key in self._keys:
+        """By the first two words, or the only one, as many names begin with *the*; the longest first."""
+        for key in sorted(self._keys, key=lambda key: -len(key.words)):
             self._beginning[key.words[:2]].append(key)
-        for keys in self._beginning.values():
-            keys.sort(key=lambda key: -len(key.words))
         self._words = frozenset(word for key in self._keys for word in key.words)
         self._owners = self._owners_of_words(aliases)
         self._inflected: defaultdict[str, list[str]] = defaultdict(list)
@@ -232,7 +223,7 @@ class KnownNames:
         return self._find(line_of(text), told=False)
 
     def _find(self, line: GazetteerText, *, told: bool) -> tuple[NameMatch, ...]:
-        """See :meth:`find`; ``told`` if somebody says that it is a name, so that capitals need not tell."""
+        """See :meth:`find`; ``told`` if the text is known to be a name, so that capitals do not matter."""
         surest: dict[int, NameMatch] = {}
         for found, names in self._found(line, told=told):
             for name in names:
@@ -276,7 +267,7 @@ class KnownNames:
         return readings
 
     def _add_alike(self, words: Sequence[Word], readings: Sequence[dict[str, _Reading]]) -> None:
-        """Add what words that are not known may be misspelt. A word that passages have is spelt as it should be."""
+        """Add the words that unknown words may misspell. A word that passages have is not misspelt."""
         for word, of_word in zip(words, readings, strict=True):
             if of_word or is_frequent(word.key):
                 continue
@@ -316,28 +307,17 @@ class KnownNames:
                 stop = at + len(key.words)
                 if best is not None and stop < best.stop:
                     break  # the longest come first
-                if stop > len(words):
-                    continue
-                read = [readings[at + n].get(word) for n, word in enumerate(key.words)]
-                if any(one is None for one in read) or any(taken[at:stop]):
-                    continue
-                known = [one for one in read if one is not None]
-                match = self._judged(key, words[at:stop], known, stop, told=told)
-                if match is not None and (best is None or (stop, match.confidence) > (best.stop, best.confidence)):
+                read = _read_as(key, readings, taken, at)
+                match = read and self._judged(key, words[at:stop], read, stop, told=told)
+                if match and (best is None or (stop, match.confidence) > (best.stop, best.confidence)):
                     best = match
         return best
 
     def _judged(
         self, key: _Key, words: Sequence[Word], read: Sequence[_Reading], stop: int, *, told: bool
     ) -> _Match | None:
-        """How surely some words are a name; None if they are rather words of every day."""
-        kinds = {one.kind for one in read}
-        kind: Kind = "alias" if key.alias else "exact"
-        confidence = CONFIDENCE[kind]
-        for other in _LESS_SURE:
-            if other in kinds:
-                kind, confidence = other, min(confidence, CONFIDENCE[other])
-        confidence *= min(one.likeness for one in read)
+        """How surely some words are a name; None if they are rather common words."""
+        kind, confidence = _kind_of(key, read)
         if len(words) == 1 and not told and not _tells(words[0]):
             if is_frequent(words[0].key) or not any(self._stands_alone(key, name) for name in key.names):
                 return None
@@ -345,7 +325,7 @@ class KnownNames:
         return _Match(stop, key, kind, confidence)
 
     def _stands_alone(self, key: _Key, name: int) -> bool:
-        """Whether a single word that is written small is a name all the same."""
+        """Whether a single lower-case word is a name all the same."""
         return self._names[name].given or self._counts is None or self._seldom_apart(key.words[0], name)
 
     def _in_part(
@@ -354,25 +334,36 @@ class KnownNames:
         """Names of which free words, one after the other, are parts that no other name has together."""
         at = 0
         while at < len(line.words):
-            stop, count, owners, confidence = at, 0, frozenset[int](), 1.0
-            for place in range(at, len(line.words)):
-                frequent = is_frequent(line.words[place].key)
-                if taken[place] or (frequent and not count):
-                    break
-                if frequent:
-                    continue
-                of_word = {known: one for known, one in readings[place].items() if known in self._owners}
-                both = frozenset[int]().union(*(self._owners[known] for known in of_word))
-                both = owners & both if count else both
-                if not both:
-                    break
-                surest = max(CONFIDENCE[one.kind] * one.likeness for one in of_word.values())
-                stop, count, owners, confidence = place + 1, count + 1, both, min(confidence, surest)
+            stop, count, owners, confidence = self._part_at(line, readings, taken, at)
             if len(owners) == 1 and (told or count > 1 or self._stands_for(line.words[at], min(owners))):
                 here = line.words[at:stop]
                 matched = line.text[here[0].start : here[-1].end]
                 yield NameMatch("", CONFIDENCE["part"] * confidence, matched, "part", here[0].start), tuple(owners)
             at = max(stop, at + 1)
+
+    def _part_at(
+        self, line: GazetteerText, readings: Sequence[dict[str, _Reading]], taken: Sequence[bool], at: int
+    ) -> tuple[int, int, frozenset[int], float]:
+        """The longest part of a name from a word on: its end, its significant words, whose it is, and how surely."""
+        stop, count, owners, confidence = at, 0, frozenset[int](), 1.0
+        for place in range(at, len(line.words)):
+            frequent = is_frequent(line.words[place].key)
+            if taken[place] or (frequent and not count):
+                break
+            if frequent:
+                continue
+            of_word, surest = self._owners_of(readings[place])
+            both = owners & of_word if count else of_word
+            if not both:
+                break
+            stop, count, owners, confidence = place + 1, count + 1, both, min(confidence, surest)
+        return stop, count, owners, confidence
+
+    def _owners_of(self, readings: Mapping[str, _Reading]) -> tuple[frozenset[int], float]:
+        """The names that a word may be a part of, and how surely it is one of their words."""
+        of_word = {known: one for known, one in readings.items() if known in self._owners}
+        owners = frozenset[int]().union(*(self._owners[known] for known in of_word))
+        return owners, max((CONFIDENCE[one.kind] * one.likeness for one in of_word.values()), default=0.0)
 
     def _stands_for(self, word: Word, name: int) -> bool:
         """Whether a word is more than a word that a name happens to have."""
@@ -382,23 +373,45 @@ class KnownNames:
         return self._counts is not None and self._counts(word) <= RARELY_APART * max(1, self._names[name].passages)
 
     def _owners_of_words(self, aliases: Sequence[tuple[str, Sequence[str]]]) -> dict[str, frozenset[int]]:
-        """Which names have each word. An alias that is written small describes: its words by themselves name nobody."""
+        """The names with each word. A lower-case alias is a description, whose single words name nobody."""
         described = {way for _, others in aliases for one in others if one.islower() for way in ways_of(one)}
         owners: defaultdict[str, set[int]] = defaultdict(set)
         for key in self._keys:
             if key.words not in described:
                 for word in key.words:
                     owners[word].update(key.names)
-        return {
-            word: frozenset(names)
-            for word, names in owners.items()
-            if len(names) <= MAX_OWNERS and len(word) >= _LEAST_PART and not is_frequent(word) and not word.isdecimal()
-        }
+        return {word: frozenset(names) for word, names in owners.items() if _is_part(word, len(names))}
 
 
 def _tells(word: Word) -> bool:
-    """Whether a word's capital tells that it is a name."""
+    """Whether a word's capital shows that it is a name."""
     return word.capital and not word.opens
+
+
+def _is_part(word: str, owners: int) -> bool:
+    """Whether a word by itself can stand for a name that has it."""
+    return owners <= MAX_OWNERS and len(word) >= _LEAST_PART and not is_frequent(word) and not word.isdecimal()
+
+
+def _read_as(
+    key: _Key, readings: Sequence[dict[str, _Reading]], taken: Sequence[bool], at: int
+) -> list[_Reading] | None:
+    """How free words from a place on are a name's; None if they are not."""
+    stop = at + len(key.words)
+    if stop > len(readings) or any(taken[at:stop]):
+        return None
+    read = [here[word] for here, word in zip(readings[at:stop], key.words, strict=True) if word in here]
+    return read if len(read) == len(key.words) else None
+
+
+def _kind_of(key: _Key, read: Sequence[_Reading]) -> tuple[Kind, float]:
+    """The least sure kind of a name's words, and the confidence in them."""
+    kind: Kind = "alias" if key.alias else "exact"
+    confidence = CONFIDENCE[kind]
+    for other in _LESS_SURE:
+        if any(one.kind == other for one in read):
+            kind, confidence = other, min(confidence, CONFIDENCE[other])
+    return kind, confidence * min(one.likeness for one in read)
 
 
 _LESS_SURE: Sequence[Kind] = ("inflected", "alike")

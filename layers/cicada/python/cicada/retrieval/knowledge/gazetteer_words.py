@@ -1,4 +1,4 @@
-"""A question and a name as words that can be compared, and the ways in which a name can be written."""
+"""Questions and names as comparable words, and the ways to write a name."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _ELIDED = re.compile(rf"{any_word(_LISTS['elided'])}'(?=..)", re.IGNORECASE)
 _LEAST_STEM = 3
 """Letters that a word and its inflection have in common at least."""
 _ENDINGS = _LISTS["noun_endings"] | {""}
-"""What a noun and its inflection may differ in, in languages of Latin letters. Those of verbs are none of them:
-*hoping* is not *Hope*."""
+"""Endings of inflected nouns in languages with Latin letters; no verb endings, as *hoping* is not *Hope*."""
 _MOST_ENDING = 3
 _JOINING = "・=＝ "
 
@@ -101,9 +100,9 @@ def same_word(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def inflection_keys(word: str) -> frozenset[str]:
-    """What a folded word has in common with its inflections: stems, and its form without a plural's ending.
+    """Keys that a folded word shares with its inflections: stems, and forms without a plural ending.
 
-    Only with :func:`forms_of_one` do two words that share one count as the same.
+    Two words with a common key are the same only if :func:`forms_of_one` agrees.
     """
     if len(word) < _LEAST_STEM or any(map(str.isdigit, word)):
         return frozenset()
@@ -159,9 +158,7 @@ def _without_plural(word: str) -> set[str]:
 
 
 def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
-    """See :class:`GazetteerText`.
-
-    What joins a name's parts (``・``) parts nothing, nor does a space beside such a script."""
+    """See :class:`GazetteerText`. A joint of a name (``・``), or a space next to such a script, separates nothing."""
     if plain.isascii() or not any(map(is_unspaced, plain)):
         return "", ()
     characters: list[str] = []
@@ -171,16 +168,19 @@ def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
         if not (character.isalnum() or is_unspaced(character)):
             parted += character
             continue
-        lower = character.lower() if len(character.lower()) == 1 else character
-        if parted and characters:
-            beside = is_unspaced(characters[-1]) or is_unspaced(character)
-            if not beside or parted.strip(_JOINING):
-                characters.append(" ")
-                places.append(place - 1)
+        if parted and characters and _separates(parted, characters[-1], character):
+            characters.append(" ")
+            places.append(place - 1)
         parted = ""
-        characters.append(lower)
+        lower = character.lower()
+        characters.append(lower if len(lower) == 1 else character)
         places.append(place)
     return "".join(characters), tuple(places)
+
+
+def _separates(parted: str, before: str, after: str) -> bool:
+    """Whether what is between two characters separates words."""
+    return not (is_unspaced(before) or is_unspaced(after)) or bool(parted.strip(_JOINING))
 
 
 class Filed(NamedTuple):

@@ -17,23 +17,26 @@ from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 def plan_queries(
     choices: Sequence[CollectionChoice], places: Sequence[NamedSection], catalogue: Catalogue
 ) -> tuple[CollectionPlan, ...]:
-    """Plan one query a collection, those that were chosen surest first, then those that only an entity leads to.
+    """One plan a collection: the chosen ones, surest first, then those that only an entity leads to.
 
-    A choice of what no declaration of the catalogue has is left out: a version that was published since may have
-    another one.
+    Choices without a declaration in the catalogue are dropped: they may be of an earlier version.
     """
-    plans: list[CollectionPlan] = []
-    known = [one for one in choices if sections_of(one, catalogue)]
-    ranked = sorted(known, key=lambda one: -one.confidence)
-    for collection in dict.fromkeys([*(one.collection for one in ranked), *(one.collection for one in places)]):
-        if catalogue.find(collection) is None:
-            continue
-        of_collection = _each_once([one for one in ranked if one.collection == collection])
-        found = tuple(one for one in places if one.collection == collection)
-        needed = [section for one in of_collection for section in sections_of(one, catalogue)]
-        sections = tuple(dict.fromkeys([*needed, *(one.section for one in found)]))
-        plans.append(CollectionPlan(collection, of_collection, sections, found))
-    return tuple(plans)
+    ranked = sorted((one for one in choices if sections_of(one, catalogue)), key=lambda one: -one.confidence)
+    collections = dict.fromkeys([*(one.collection for one in ranked), *(one.collection for one in places)])
+    return tuple(_plan(one, ranked, places, catalogue) for one in collections if catalogue.find(one) is not None)
+
+
+def _plan(
+    collection: str, ranked: Sequence[CollectionChoice], places: Sequence[NamedSection], catalogue: Catalogue
+) -> CollectionPlan:
+    surest: dict[str, CollectionChoice] = {}
+    for choice in ranked:
+        if choice.collection == collection:
+            surest.setdefault(choice.intention, choice)
+    found = tuple(one for one in places if one.collection == collection)
+    needed = [section for choice in surest.values() for section in sections_of(choice, catalogue)]
+    sections = tuple(dict.fromkeys([*needed, *(one.section for one in found)]))
+    return CollectionPlan(collection, tuple(surest.values()), sections, found)
 
 
 def sections_of(choice: CollectionChoice, catalogue: Catalogue) -> tuple[str, ...]:
@@ -43,25 +46,17 @@ def sections_of(choice: CollectionChoice, catalogue: Catalogue) -> tuple[str, ..
     return () if intention is None else tuple(dict.fromkeys(intention.sections))
 
 
-def _each_once(choices: Sequence[CollectionChoice]) -> tuple[CollectionChoice, ...]:
-    """The surest choice of each intention; they come surest first."""
-    best: dict[str, CollectionChoice] = {}
-    for one in choices:
-        best.setdefault(one.intention, one)
-    return tuple(best.values())
-
-
 LEAST_AN_INTENTION = 3
-"""Passages that are searched for an intention at least, however many others its collection is asked for."""
+"""Least passages of an intention's search, however many intentions the collection has."""
 AN_ENTITY = 3
-"""Passages that are searched for of each place of an entity."""
+"""Passages of an entity's search in one section."""
 A_SECTION = 3
-"""Passages that are searched for in sections that only an entity led to."""
+"""Passages of the search in sections that only an entity led to."""
 MAX_PLACES = 40
-"""Places of entities that are searched for one question: of everything named in every collection one, the surest first,
-then another one of each, and so on. More are left out, and said."""
+"""Searched places of entities: one of each name in each collection, the surest first, then another one of each, and so
+on. The result says how many are left out."""
 AT_ONCE = 8
-"""Searches at the same time: they share the function's processor."""
+"""Parallel searches: they share the function's processor."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Where entities stand: every section in which passages of the selected collections name them.
+"""Finds every section in which passages of the selected collections name an entity.
 
 The look-up is exact, over the live passages of all segments of a version. In each collection an entity is found by its
-name, however it is spelt, or by one of its declared other names; where neither is there, by names that the question's
-is a part of (*Tovin* finds *Tovin Ashgrove*), which is less sure.
+name in any spelling, or a declared alias; else, less surely, by longer names (*Tovin* finds *Tovin Ashgrove*).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from cicada.text.normal import folded
 from cicada.text.scripts import stands_in, word_pattern
 
 MIN_PART_CHARS = 3
-"""A shorter name is a part of too many."""
+"""Shorter names are parts of too many others."""
 
 
 class SegmentNames:
@@ -75,11 +74,10 @@ class SegmentNames:
 
 
 class OtherNames:
-    """The aliases of a version's declarations, taken together. Immutable.
+    """The joined aliases of a version's declarations. Immutable.
 
-    An entity that several collections declare is one. So are two of which one is declared as an alias of the other.
-    An alias that several entities have (two captains) is a name of each of them, and makes them no single one: who asks
-    for it may mean any, and who asks for one of them does not mean it.
+    An entity that several collections declare is one, as are an entity and its declared alias. A shared alias (two
+    captains) does not join its entities: it may mean any of them, and their own names do not mean it.
     """
 
     def __init__(self, declarations: Iterable[CollectionDeclaration]) -> None:
@@ -106,29 +104,33 @@ def _joined(aliases: Mapping[str, set[str]], owners: Mapping[str, set[str]]) -> 
     """By entity its names: its own, and those that no other entity has."""
     names: dict[str, frozenset[str]] = {}
     for entity in aliases:
-        if entity in names:
-            continue
-        same, left = {entity}, [entity]
-        while left:
-            one = left.pop()
-            near = {other for other in aliases[one] if other in aliases and owners[other] == {one}}
-            near |= owners.get(one, set()) if len(owners.get(one, ())) == 1 else set()
-            left += near - same
-            same |= near
-        others = {other for one in same for other in aliases[one] if other not in aliases and owners[other] <= same}
-        found = frozenset(same | others)
-        names.update(dict.fromkeys(same, found))
+        if entity not in names:
+            same = _same_as(entity, aliases, owners)
+            others = {other for one in same for other in aliases[one] if other not in aliases and owners[other] <= same}
+            names.update(dict.fromkeys(same, frozenset(same | others)))
     return names
 
 
+def _same_as(entity: str, aliases: Mapping[str, set[str]], owners: Mapping[str, set[str]]) -> set[str]:
+    """An entity and those that declarations join with it, directly or by others."""
+    same, left = {entity}, [entity]
+    while left:
+        one = left.pop()
+        near = {other for other in aliases[one] if other in aliases and owners[other] == {one}}
+        near |= owners.get(one, set()) if len(owners.get(one, ())) == 1 else set()
+        left += near - same
+        same |= near
+    return same
+
+
 PART_CONFIDENCE = 0.9
-"""What a name's confidence is multiplied by where it is only a part of the entity's."""
+"""The factor of a name that is only a part of the entity's."""
 MAX_PART_OF = 32
-"""A name that is a part of more in a collection tells none of them."""
+"""A part of more names in a collection identifies none of them."""
 ANSWERS_HELD = 2_000
-"""Names, each in one immutable collection of one version, whose places are remembered."""
+"""Cached places of names in immutable collections, least recently used dropped first."""
 NAMES_HELD = 200_000
-"""Names of segments that are kept ready to be looked up."""
+"""Names of segments in memory."""
 
 _SECTION_FIELD = METADATA + SECTION
 
@@ -156,14 +158,7 @@ class IndexResolver:
         answers_held: int = ANSWERS_HELD,
         names_held: int = NAMES_HELD,
     ) -> None:
-        """Wire the resolver; nothing is read yet.
-
-        Args:
-            reader: holds the version that is looked in.
-            catalogue_of: the declarations of a version: the other names, and which collections are immutable.
-            answers_held: names whose places in immutable collections are remembered, least recently used dropped first.
-            names_held: names of segments that are kept ready to be looked up.
-        """
+        """``catalogue_of`` gives a version's declarations: aliases, and which collections are immutable."""
         self._reader = reader
         self._catalogue_of = catalogue_of
         self._answers_held = answers_held

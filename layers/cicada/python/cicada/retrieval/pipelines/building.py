@@ -22,7 +22,7 @@ WRITING_MAX_TOKENS = 512
 
 @dataclass(frozen=True)
 class PipelineModels:
-    """By their ids; empty where there is none, and its stages are left out and named."""
+    """Model ids; the stages of an empty one are skipped."""
 
     reranker_model_id: str = ""
     """A re-ranking model on Bedrock, or any other model, which then marks passages."""
@@ -41,10 +41,9 @@ def build_pipelines(
     guard_reranker: Callable[[Reranker], Reranker] = lambda reranker: reranker,
     guard_model: Callable[[StructuredModel], StructuredModel] = lambda model: model,
 ) -> Pipelines:
-    """Wire the pipelines.
+    """The guards wrap the re-ranker and the writing model, such as in circuit breakers.
 
-    The guards are what stands in front of the re-ranker and of the model that writes, such as circuit breakers. Raises
-    SettingsInvalid if no endpoint has such a model.
+    Raises SettingsInvalid if no endpoint has such a model.
     """
     reranker = reranker_of(chosen.reranker_model_id, models, bedrock) if chosen.reranker_model_id else None
     model = None

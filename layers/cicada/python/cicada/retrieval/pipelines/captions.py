@@ -120,13 +120,10 @@ def captions(
 ) -> list[tuple[Caption, ...]]:
     """One or two captions a text, the best first; none of a text without words.
 
-    A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it. Only
-    the embedder knows how many requests the sentences take, and does not report it: on the allowance each sentence
-    counts as a call, with its estimated tokens. The query's own vector is mostly cached.
+    A few sentences of each text are embedded with the query; scores are their calibrated similarity. The embedder does
+    not report its requests: each sentence counts as a call with its estimated tokens.
 
-    Raises:
-        ModelBusy, ModelUnavailable, ModelRefused, OutOfTime: the sentences could not be embedded.
-        IndexMismatch: the model gave vectors of no use.
+    Raises ModelBusy, ModelUnavailable, ModelRefused or OutOfTime, or IndexMismatch for useless vectors.
     """
     words = QueryWords(query)
     chosen = [one for number, text in enumerate(texts) for one in _candidates(number, text, words)]

@@ -38,23 +38,15 @@ HYDE_WEIGHT = 1.0
 
 
 def candidates_of(rankings: Sequence[SearchRanking], original_weight: float) -> tuple[Candidate, ...]:
-    """The passages of several searches, best first; of one alone, as it ranked them, with its scores.
+    """The passages of several searches, best first, fused by rank; one search keeps its ranking and scores.
 
-    Several are fused by their ranks; the first, of the query as asked, counts ``original_weight``, the others 1. A
-    made-up passage resembles passages more than any question does, so its search's scores do not compare with those of
-    the others: what it alone has found counts, for later comparisons of scores, as the least relevant of what the
-    wordings have found; and where they have found nothing, there is nothing.
+    The first search, of the query as asked, counts ``original_weight``, the others 1. A made-up passage resembles
+    passages more than any question does, so the scores of its search are not comparable: its own finds get the lowest
+    score of the wordings' searches. Without finds of those there are no candidates.
     """
     if len(rankings) == 1:
         return tuple(Candidate(hit.passage, hit.score, hit.score) for hit in rankings[0].hits)
-    passages: dict[Hashable, Passage] = {}
-    scores: dict[Hashable, float] = {}
-    for ranking in rankings:
-        for hit in ranking.hits:
-            key = identity(hit.passage)
-            passages.setdefault(key, hit.passage)
-            if ranking.query is not None:
-                scores[key] = max(hit.score, scores.get(key, 0.0))
+    passages, scores = _found(rankings)
     if not scores:
         return ()
     least = min(scores.values())
@@ -63,11 +55,21 @@ def candidates_of(rankings: Sequence[SearchRanking], original_weight: float) -> 
     return tuple(Candidate(passages[key], scores.get(key, least), score) for key, score in order.items())
 
 
-def by_score(candidates: Sequence[Candidate], score_of: Callable[[Candidate], float | None]) -> tuple[Candidate, ...]:
-    """Those with a score by that, best first, ties in their order; one without a score keeps its very place.
+def _found(rankings: Sequence[SearchRanking]) -> tuple[dict[Hashable, Passage], dict[Hashable, float]]:
+    """The passages by identity, and the best score of each in the searches for a wording."""
+    passages: dict[Hashable, Passage] = {}
+    scores: dict[Hashable, float] = {}
+    for ranking in rankings:
+        for hit in ranking.hits:
+            key = identity(hit.passage)
+            passages.setdefault(key, hit.passage)
+            if ranking.query is not None:
+                scores[key] = max(hit.score, scores.get(key, 0.0))
+    return passages, scores
 
-    To put what nobody could judge behind all others would lose it, and nothing says that it is worse.
-    """
+
+def by_score(candidates: Sequence[Candidate], score_of: Callable[[Candidate], float | None]) -> tuple[Candidate, ...]:
+    """Scored candidates, best first, ties in order; unscored ones keep their places, as they may be as relevant."""
     scored = sorted((one for one in candidates if score_of(one) is not None), key=lambda one: -(score_of(one) or 0.0))
     following = iter(scored)
     return tuple(one if score_of(one) is None else next(following) for one in candidates)

@@ -13,12 +13,12 @@ from xml.sax.saxutils import escape
 from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
-from cicada.models.ports import Prompt, Reranked, StructuredModel, TokenBudget, Usage
+from cicada.models.ports import ModelUse, Prompt, Reranked, StructuredModel, TokenBudget, Usage
 from cicada.retrieval.pipelines.stages import OpenUse, most_of
 from cicada.retrieval.waiting import within
 
 BATCH_TEXTS = 10
-"""Passages that one call marks: more together, and a small model begins to mix them up."""
+"""Passages of one call: small models mix up larger numbers."""
 MAX_TEXT_CHARS = 2_000
 """Of a passage, how much is shown to the model."""
 BATCHES_AT_ONCE = 8
@@ -60,8 +60,8 @@ class PassageMarks(BaseModel):
 class ModelReranker:
     """A :class:`cicada.models.ports.Reranker` over a model that fills in forms.
 
-    Batches run side by side. A batch that fails or is late leaves its passages without a score, and the others have
-    theirs: only if no batch succeeds there is no re-ranking.
+    Batches run in parallel. One that fails or is late leaves only its own passages without a score; re-ranking fails if
+    no batch succeeds.
     """
 
     def __init__(
@@ -72,52 +72,36 @@ class ModelReranker:
         at_once: int = BATCHES_AT_ONCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the re-ranker, with ``batch_texts`` passages a call and ``at_once`` calls at the same time.
-
-        The model's ``max_tokens`` must suffice for the marks of a batch, about 50 a passage.
-        """
+        """The model's ``max_tokens`` must suffice for the marks of a batch, about 50 a passage."""
         self._model = model
+        self.model_id = model.model_id
         self._batch_texts = batch_texts
         self._at_once = at_once
         self._clock = clock
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._model.model_id
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         """See the port. A blank text scores 0 unseen; if no batch succeeds, the first one's failure is raised."""
         ends_s = self._clock() + time_budget_s
         shown = [place for place, text in enumerate(texts) if text.strip()]
-        batches: list[_Batch] = []
         pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="rerank")
+        batches: list[_Batch] = []
+
+        def start(places: tuple[int, ...]) -> _Batch:
+            uses: list[OpenUse] = []
+            ask = partial(self._asked, query, ends_s=ends_s, call_scope=call_scope, uses=uses)
+            return _Batch(places, uses, pool.submit(_marked, ask, [texts[place] for place in places]))
+
         try:
             for first in range(0, len(shown), self._batch_texts):
-                places = tuple(shown[first : first + self._batch_texts])
-                uses: list[OpenUse] = []
-                ask = partial(self._asked, query, ends_s=ends_s, call_scope=call_scope, uses=uses)
-                marking = pool.submit(_marked, ask, [texts[place] for place in places])
-                batches.append(_Batch(places, uses, marking))
+                batches.append(start(tuple(shown[first : first + self._batch_texts])))
             outcomes = [_outcome(batch, ends_s - self._clock()) for batch in batches]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for batch in batches:
-                for use in batch.uses:
-                    use.stop()
+            for use in (use for batch in batches for use in batch.uses):
+                use.stop()
         uses_made = tuple(use.account() for batch in batches for use in batch.uses)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, CicadaError)]
-        if failures and len(failures) == len(batches):
-            failure = next((one for one in failures if isinstance(one, ModelError)), failures[0])
-            if isinstance(failure, ModelError):
-                failure.usage = sum((use.usage for use in uses_made if use.calls), Usage())
-            raise failure
-        scores = {
-            batch.places[at]: score
-            for batch, outcome in zip(batches, outcomes, strict=True)
-            if not isinstance(outcome, CicadaError)
-            for at, score in outcome.items()
-        }
+        _raise_if_all_failed(outcomes, uses_made)
+        scores = _by_place(batches, outcomes)
         unscored = tuple(place for place in shown if place not in scores)
         return Reranked(tuple(scores.get(place, 0.0) for place in range(len(texts))), uses_made, unscored)
 
@@ -145,6 +129,25 @@ class _Batch:
     marking: Future[dict[int, float]]
 
 
+def _raise_if_all_failed(outcomes: Sequence[dict[int, float] | CicadaError], uses: Sequence[ModelUse]) -> None:
+    failures = [outcome for outcome in outcomes if isinstance(outcome, CicadaError)]
+    if not failures or len(failures) < len(outcomes):
+        return
+    failure = next((one for one in failures if isinstance(one, ModelError)), failures[0])
+    if isinstance(failure, ModelError):
+        failure.usage = sum((use.usage for use in uses if use.calls), Usage())
+    raise failure
+
+
+def _by_place(batches: Sequence[_Batch], outcomes: Sequence[dict[int, float] | CicadaError]) -> dict[int, float]:
+    return {
+        batch.places[at]: score
+        for batch, outcome in zip(batches, outcomes, strict=True)
+        if not isinstance(outcome, CicadaError)
+        for at, score in outcome.items()
+    }
+
+
 def marking_prompt(query: str, texts: Sequence[str]) -> Prompt:
     """The prompt for a batch, its passages numbered from 1. Every text is escaped, so that none can pose as another."""
     passages = "\n".join(
@@ -154,10 +157,10 @@ def marking_prompt(query: str, texts: Sequence[str]) -> Prompt:
 
 
 def scores_of(marked: PassageMarks, count: int) -> dict[int, float]:
-    """Scores in [0, 1] by place from 0, of the passages that have marks.
+    """Scores in [0, 1] by place from 0, of the passages with marks.
 
-    A mark beyond the scale counts as its end, and one that is no number as none. Of a passage that is marked twice the
-    lower score counts: what raises it may be the passage's own doing. Numbers that no passage has are ignored.
+    Marks are clipped to the scale; non-finite ones and unknown numbers are ignored. Of two scores of a passage the
+    lower one counts: the passage's own words may have raised the other.
     """
     scores: dict[int, float] = {}
     for one in marked.marks:

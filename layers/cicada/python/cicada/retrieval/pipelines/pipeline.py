@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_RERANKED = 300
-"""Candidates that a re-ranker judges; those behind them keep their order."""
+"""The first candidates, which a re-ranker judges."""
 CAPTIONED = 10
-"""Documents that get captions: the first ones."""
+"""The first documents, which get captions."""
 MAX_ANSWERS = 3
 MIN_ANSWER_SCORE = 0.7
-"""A caption answers by itself from this similarity on."""
+"""The least similarity of a caption that answers by itself."""
 ORIGINAL_WEIGHT = 2.0
-"""What the query as it was asked counts in the fusion, beside another wording of it."""
+"""The weight of the query as asked in the fusion; another wording has 1."""
 NOT_CONFIGURED = "not_configured"
-"""The code of a stage that is wanted, and that this deployment has no model for."""
+"""The code of a stage without a model in this deployment."""
 UNKNOWN_LANGUAGE = "unknown_language"
-"""The code of a stage by vectors alone, for a query in a language that the embedding model does not know."""
+"""The code of a stage by vectors alone, for a query in a language unknown to the embedding model."""
 NOT_ALL_MARKED = AnswerMalformed.code
-"""The code of a re-ranking whose model left passages out, where nothing else failed."""
+"""The code of a re-ranking whose model left passages out."""
 _RERANK_SHARE = 0.95
-"""Of its stage's time, what the re-ranker is given: what it has by then is used."""
+"""The re-ranker's share of its stage's time, so that partial results can be used."""
 
 Change = Callable[[State], State]
 
@@ -77,15 +77,9 @@ class Pipelines:
         original_weight: float = ORIGINAL_WEIGHT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the pipelines.
+        """``embedder``, for captions, is the index's; one that caches query vectors saves a call.
 
-        Args:
-            retriever: searches.
-            embedder: the index's embedding model, for captions; one that caches query vectors saves a call.
-            facets: counts; without it the pipeline ``facets`` fails.
-            reranker: judges; without it the order stays, and the response says so.
-            model: writes other wordings and made-up passages; likewise.
-            original_weight: what the query as it was asked counts in the fusion, beside 1 for another wording.
+        Without ``facets`` that pipeline fails; without a re-ranker or a writing ``model`` their stages are skipped.
         """
         self._retriever = retriever
         self._embedder = embedder
@@ -97,7 +91,7 @@ class Pipelines:
         self._plans = self._made_plans()
 
     def run(self, request: RetrieveRequest) -> RetrieveResponse:
-        """Retrieve. A failure is a response, too: ``success`` is false, and ``error`` says why."""
+        """Retrieve. A failure is a response with ``success`` false and an ``error``."""
         course: Course[State] = Course(request.time_budget_s, self._clock)
         try:
             request.refuse_blank()
@@ -177,7 +171,7 @@ class Pipelines:
         return self._model
 
     def _check_language(self, state: State) -> None:
-        """Leave out what goes by vectors alone where the embedding model never learned the query's language."""
+        """Skip a stage by vectors alone in a language that the embedding model does not know."""
         if trust_in(self._embedder.model_id, state.wanted.query, {}) < 1:
             raise StageSkipped(UNKNOWN_LANGUAGE, "The embedding model does not know the query's language.")
 
@@ -263,7 +257,7 @@ def _found(state: State) -> bool:
 
 
 def _answer(state: State, stage_budget: StageBudget) -> Change:  # noqa: ARG001 - it uses nothing
-    """Captions that are near enough to the query to be its answer; a question is none."""
+    """Captions that are near enough to the query to be its answer, and not questions."""
     told = [
         SemanticAnswer(text=best.text, score=best.score, highlights=best.highlights, document_id=one.passage.id)
         for one in state.candidates

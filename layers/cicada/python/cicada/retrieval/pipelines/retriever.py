@@ -1,4 +1,4 @@
-"""A pipeline as the strategies use it: behind the retrieval port."""
+"""A pipeline behind the retrieval port."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ RankingPipeline = Literal["standard", "rerank", "advanced"]
 """The pipelines that rank passages."""
 
 SEARCH_CODES = frozenset({"words_only", "partial_index", "engine_fallback", "mode_fallback", TOP_K_CAPPED})
-"""What a search says of itself, and keeps saying through a pipeline."""
+"""Codes of a search that a pipeline passes on unchanged."""
 
 
 class PipelineRetriever:
     """A :class:`cicada.retrieval.ports.Retriever` that searches by a pipeline, without captions.
 
-    A re-ranker and a fusion have scores on scales of their own, while those who use the port compare a hit's score with
-    ``min_score`` and with the scores of passages from elsewhere. So the hits come in the pipeline's order and have the
-    searches' scores in descending order: the best rank has the best of them.
+    A re-ranker's and a fusion's scores have scales of their own, but the port's callers compare scores with
+    ``min_score`` and with other passages' scores. So the hits have the pipeline's order, and the searches' scores in
+    descending order.
     """
 
     def __init__(
@@ -37,19 +37,14 @@ class PipelineRetriever:
         time_budget_s: float = DEFAULT_PIPELINE_BUDGET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``time_budget_s`` bounds all stages within the query's limits; what is late is left out and named."""
+        """``time_budget_s`` bounds all stages within the query's limits."""
         self._pipelines = pipelines
         self._name: RankingPipeline = name
         self._time_budget_s = time_budget_s
         self._clock = clock
 
     def search(self, query: SearchQuery) -> SearchResult:
-        """See the port. The query's limits bound the stages' models, and are told what these took, however it ends.
-
-        Raises:
-            OutOfTime: the search itself took longer than all stages may.
-            Stopped: the limits' stop.
-        """
+        """See the port. The query's limits bound the stages' models, and note their uses in any case."""
         wanted = Wanted(
             query=query.text,
             pipeline=self._name,

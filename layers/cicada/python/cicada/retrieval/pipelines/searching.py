@@ -1,4 +1,4 @@
-"""The searches of one retrieval, side by side: for the query, for other wordings of it, and by a made-up passage."""
+"""The parallel searches of one retrieval: for the query, for other wordings of it, and by a made-up passage."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from cicada.retrieval.ports import Retriever, SearchLimits, SearchQuery, SearchR
 from cicada.retrieval.waiting import beside, within
 
 OVER_RETRIEVAL = 3
-"""Passages that are searched for, a passage that is returned, where a re-ranker chooses among them."""
+"""Passages to search for each returned one, for a re-ranker's choice."""
 SEMANTIC_RANKED = 20
-"""Of what is found, how many semantic ranking looks at: of each, some sentences are embedded."""
+"""The first passages, of which semantic ranking embeds some sentences."""
 MAX_DEPTH = 1_000
-"""Passages that one search returns at most for the stages after it."""
+"""Passages of one search at most."""
 PATIENCE = 0.4
-"""Of the time that the searches have, how long those beside the query's own are waited for."""
+"""Of the searches' time, the wait for those beside the query's own."""
 INDEX_CHANGED = "index_changed"
-"""The code of a search that was left out as it saw another version than that for the query."""
+"""The code of a search of another index version than the query's own."""
 TOP_K_CAPPED = "top_k_capped"
-"""The code of an engine that returns fewer passages than it was asked for."""
+"""The code of an engine that returned too few passages."""
 _WITHOUT_MEANING = "mode_fallback"
-"""The code of an engine that cannot search by meaning alone."""
+"""The code of an engine without search by meaning alone."""
 
 
 def search(
     state: State, stage_budget: StageBudget, retriever: Retriever, clock: Callable[[], float]
 ) -> tuple[SearchResult, tuple[SearchRanking, ...]]:
-    """Search for everything at once: the query's result, and the rankings of all, its own first.
+    """The query's result, and the rankings of all searches, its own first.
 
-    Other searches that fail are left out and named; the query's own raises IndexFailure, ModelError or OutOfTime.
+    The query's own search raises IndexFailure, ModelError or OutOfTime; the others' failures are noted.
     """
     patient_until_s = clock() + PATIENCE * stage_budget.time_left_s()
     (_, first), *others = [

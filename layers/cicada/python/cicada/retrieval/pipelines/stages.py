@@ -1,7 +1,7 @@
-"""Run a retrieval's stages in order, each with its time and its model calls; leave out what fails or is late.
+"""Run a retrieval's stages in order, each with its time and model calls; skip stages that fail or are late.
 
-A stage works beside its caller and hands back a *change* of the state. The caller applies it, or, when the stage is
-late, does not: so a stage that comes to its end afterwards changes nothing, and needs no locks.
+A stage runs on a thread of its own and returns a *change* of the state. The caller applies it unless the stage is late:
+so a late stage changes nothing, and needs no locks.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _UNHELD = Unbounded()
 
 
 class OpenUse(Stoppable):
-    """One use of a model that is under way: a :class:`cicada.models.ports.TokenBudget`, and an account at any time.
+    """One use of a model under way: a :class:`cicada.models.ports.TokenBudget` with an account at any time.
 
-    As a context it hears its call scope's stop, and notes how the use ends. After a stop no further call goes out, and
-    one that is under way is given up. Thread-safe: who waits for the use reads its account while the use goes on.
+    As a context it listens for its call scope's stop, and notes how the use ends. A stop ends the call under way and
+    refuses further ones. Thread-safe.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OpenUse(Stoppable):
         call_scope: TokenBudget = _UNHELD,
         most: Usage | None = None,
     ) -> None:
-        """``call_scope`` holds this use in turn; ``most`` is what each of its calls can take, if known beforehand."""
+        """``call_scope`` bounds this use; ``most`` is what each of its calls can take, if known."""
         super().__init__()
         self._purpose = purpose
         self._model_id = model_id
@@ -55,7 +55,7 @@ class OpenUse(Stoppable):
         self._unhear: Callable[[], None] = lambda: None
         self._calls = 0
         self._usage = Usage(reported=False)
-        self._fault: str | None = OutOfTime.code  # of a use that is still under way when it is accounted for
+        self._fault: str | None = OutOfTime.code  # of a use still under way at its account
         self._took_s: float | None = None
 
     def __enter__(self) -> OpenUse:
@@ -108,7 +108,7 @@ def most_of(prompt: Prompt, max_tokens: int) -> Usage:
 
 
 def usd_of(use: ModelUse) -> float | None:
-    """What a use cost; None where its price is not known, or calls went out whose usage was not reported."""
+    """What a use cost; None for an unknown price or unreported usage."""
     if not use.calls:
         return 0.0
     price = cost(use.model_id, use.usage) if use.usage.reported else None
@@ -142,7 +142,7 @@ S = TypeVar("S")
 
 
 class StageSkipped(Exception):
-    """A stage has nothing to work with, or made nothing of use; ``code`` and ``told`` are what the response says."""
+    """A stage had no input or no usable output; the response has ``code`` and ``told``."""
 
     def __init__(self, code: str, told: str) -> None:
         super().__init__(told)
@@ -151,7 +151,7 @@ class StageSkipped(Exception):
 
 
 class StageBudget:
-    """What a stage may take, and where it says what it did without. Thread-safe."""
+    """A stage's time and model uses, and its notes of what it lacked. Thread-safe."""
 
     def __init__(
         self, stage: StageName, time_s: float, clock: Callable[[], float], limits: SearchLimits = UNLIMITED
@@ -172,7 +172,7 @@ class StageBudget:
 
     @contextmanager
     def time_for_model(self, share: float = 1.0) -> Iterator[float]:
-        """Give a model a share of the seconds left; a failure after they are over is raised as OutOfTime."""
+        """A share of the seconds left for a model; its failure after that is raised as OutOfTime."""
         time_s = share * self.time_left_s()
         ends_s = self._clock() + time_s
         try:
@@ -183,7 +183,7 @@ class StageBudget:
             raise OutOfTime(str(error)) from error
 
     def use(self, purpose: str, model_id: str, most: Usage | None = None) -> OpenUse:
-        """Begin to use a model, each of whose calls can take so much; it is stopped when the stage is late."""
+        """Begin a use of a model, whose calls take ``most`` each; it stops when the stage is late."""
         use = OpenUse(purpose, model_id, self._clock, call_scope=self._limits, most=most)
         with self._lock:
             self._uses.append(use)
@@ -193,18 +193,18 @@ class StageBudget:
         return use
 
     def note(self, uses: Sequence[ModelUse], *, instead_of: OpenUse) -> None:
-        """Note what a port says that it used, instead of what could be seen from here."""
+        """Replace a use's account by the port's own."""
         with self._lock:
             self._uses.remove(instead_of)
             self._accounts += uses
 
     def lacks(self, code: str, told: str) -> None:
-        """Say that the stage did without something, and goes on."""
+        """Note what the stage lacks."""
         with self._lock:
             self._lacks.append(SkippedStage(stage=self._stage, code=code, message=told))
 
     def close(self) -> tuple[list[SkippedStage], list[ModelUse]]:
-        """The stage is over: stop what is under way, and return what it lacked and used."""
+        """End the stage: stop its uses, and return what it lacked and used."""
         with self._lock:
             self._closed = True
             uses, lacks, accounts = list(self._uses), list(self._lacks), list(self._accounts)
@@ -219,19 +219,19 @@ class Stage(Generic[S]):
 
     name: StageName
     share: float
-    """Of the whole time budget, how much it may take at most."""
+    """Of the whole time budget, at most."""
     enabled: Callable[[S], bool]
     run: Callable[[S, StageBudget], Callable[[S], S]]
-    """Works on the state as the stages before left it, and returns how it changes it."""
+    """Takes the state, and returns how it changes it."""
     required: bool = False
-    """Whether there is no result without it: its failure is that of the whole."""
+    """Whether its failure is that of the whole."""
 
 
 class Course(Generic[S]):
-    """Runs stages, and keeps the account."""
+    """Runs the stages of one retrieval, and records times, uses and what was skipped."""
 
     def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: SearchLimits = UNLIMITED) -> None:
-        """``time_budget_s`` is for all stages together, at most; ``limits`` bound all models."""
+        """``time_budget_s`` is for all stages together; ``limits`` bound all models."""
         self._time_budget_s = min(time_budget_s, limits.time_left_s())
         self._clock = clock
         self._limits = limits
@@ -243,13 +243,10 @@ class Course(Generic[S]):
         self.uses: list[tuple[StageName, ModelUse]] = []
 
     def run(self, plan: Sequence[Sequence[Stage[S]]], state: S) -> S:
-        """Run stages one after the other, those of one group side by side, and return the state they leave.
+        """Run groups of stages one after the other, those of a group in parallel, and return the final state.
 
-        However it ends, ``uses`` has what models were used for.
-
-        Raises:
-            CicadaError: a required stage failed; OutOfTime if it was late.
-            Stopped: the limits' stop.
+        Raises the CicadaError of a required stage, OutOfTime if it was late, or Stopped on the limits' stop. ``uses``
+        is complete in any case.
         """
         unhear = self._limits.on_stop(lambda: self._stopped.set_result(None))
         try:
@@ -293,7 +290,7 @@ class Course(Generic[S]):
         return change(state)
 
     def _change(self, one: _Started[S]) -> Callable[[S], S]:
-        """How a stage changes the state; it is over then, one way or another."""
+        """The stage's change of the state; closes the stage."""
         try:
             if one.change is None:
                 raise OutOfTime(f"no time was left for {one.stage.name}")
@@ -314,4 +311,4 @@ class _Started(Generic[S]):
     stage_budget: StageBudget
     began_s: float
     change: Future[Callable[[S], S]] | None
-    """None where no time was left to begin."""
+    """None without time left."""

@@ -1,7 +1,7 @@
 """Which version of the index an S3 Vectors index holds: a small object beside the manifests, written by the load.
 
-A vector index has no versions of its own, and a load of a million passages takes minutes. The record says what is there
-meanwhile: the version that is being loaded, and the one that was whole before.
+A vector index has no versions, and a load of a million passages takes minutes. The record names the version that is
+being loaded, and the complete one before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 HELD_KEY = PREFIX + "engines/s3vectors.json"
 CHECK_INTERVAL_S = 5.0
-"""How often a running function looks whether another version was loaded, in seconds."""
+"""Seconds between a running function's checks for another version."""
 
 
 class CollectionState(IndexModel):
@@ -57,7 +57,7 @@ def parse_collection_state(data: bytes) -> CollectionState:
 
 
 class CollectionStateReader:
-    """Knows what a vector index holds; it reads the record while a search is under way. Safe for several threads."""
+    """Knows what a vector index holds; reads the record during searches. Thread-safe."""
 
     def __init__(
         self,
@@ -93,9 +93,7 @@ class CollectionStateReader:
     def current(self) -> CollectionState:
         """What the index holds. Only the first call can wait for the store.
 
-        Raises:
-            IndexMissing: nothing was loaded into this index.
-            IndexCorrupt, IndexUnavailable: the record cannot be read, and none is known.
+        Raises IndexMissing if nothing was loaded, or IndexCorrupt or IndexUnavailable if no record was ever read.
         """
         reading = self._reading
         if self._held is None:

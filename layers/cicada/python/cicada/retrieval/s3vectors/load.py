@@ -1,8 +1,8 @@
 """Copy the current version of the index into S3 Vectors: ``cicada engine load s3vectors``.
 
-What the vector index holds is listed first; only what it lacks is put, and then what it has too much is deleted. So a
-load that was interrupted goes on where it stopped, and one after a small change writes little. The record of what is
-held says ``loading`` from before the first write until after the last.
+A load lists the vector index, puts missing vectors, and then deletes extra ones. So it resumes after an interruption,
+and writes little after a small change. The state record says ``loading`` from before the first write until after the
+last.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -37,8 +37,8 @@ PARALLEL_CALLS = 4
 LIST_SEGMENTS = 4
 """Parts that the listing is cut into, each listed by a thread of its own; the service allows 16."""
 LIST_PAGE = 1000
-Told = Callable[[int, int], None]
-"""Is told how many of how many passages are there."""
+Progress = Callable[[int, int], None]
+"""Takes the number of written passages, and of all."""
 
 _OVERTAKEN = "another load of S3 Vectors has begun meanwhile"
 
@@ -90,8 +90,8 @@ class Loader:
         self._now = now
         self._settings = VectorIndexSettings(calls)
 
-    def load(self, source: Version, told: Told = lambda *_: None, *, language: str | None = None) -> Loaded:
-        """Make the vector index hold exactly the passages of a version, and report progress to ``told``.
+    def load(self, source: Version, progress: Progress = lambda *_: None, *, language: str | None = None) -> Loaded:
+        """Make the vector index hold exactly the passages of a version.
 
         ``language`` is that of the analyzer for full-text search; None for the service's standard one.
 
@@ -104,7 +104,7 @@ class Loader:
         self._settings.prepare(source.dimensions, language)
         claim = _Claim.take(self._store, self._calls.index_arn, source, self._now)
         present = self._list()
-        loaded = self._put_missing(source, present, claim, told)
+        loaded = self._put_missing(source, present, claim, progress)
         claim.check()
         self._delete(sorted(present))
         held = len(self._list())
@@ -115,7 +115,9 @@ class Loader:
             )
         self._settings.wait_for_words()
         claim.complete()
-        self._forget_overflow(loaded.overflow)
+        for entry in list(self._store.entries(OVERFLOW_PREFIX)):
+            if entry.key not in loaded.overflow:
+                self._store.delete(entry.key)
         return Loaded(source.version, source.count, loaded.put, loaded.kept, len(present))
 
     def _list(self) -> set[str]:
@@ -132,16 +134,20 @@ class Loader:
                 return keys
             request["nextToken"] = page["nextToken"]
 
-    def _put_missing(self, source: Version, present: set[str], claim: _Claim, told: Told) -> _Put:
-        """Put what is not there. What is there and belongs to the version is taken out of ``present``."""
+    def _put_missing(self, source: Version, present: set[str], claim: _Claim, progress: Progress) -> _Put:
+        """Put missing vectors, and remove those of the version from ``present``."""
         done = _Put()
 
         def missing() -> Iterator[VectorRecord]:
             for passage, vector in source.passages():
                 record = record_of(passage, vector)
                 if record.overflow is not None:
-                    self._store_overflow(*record.overflow)
-                    done.overflow.add(record.overflow[0])
+                    key, data = record.overflow
+                    try:
+                        self._store.read(key)
+                    except ObjectMissing:
+                        put(self._store, key, data)
+                    done.overflow.add(key)
                 if record.key in present:
                     present.discard(record.key)
                     done.kept += 1
@@ -153,12 +159,12 @@ class Loader:
             self._calls("put_vectors", vectors=[record.put_input() for record in batch])
             return len(batch)
 
-        told(0, source.count)
+        progress(0, source.count)
         for written in self._in_parallel(put_batch, batches(missing())):
             done.put += written
             if done.put + done.kept < source.count:
-                told(done.put + done.kept, source.count)
-        told(done.put + done.kept, source.count)
+                progress(done.put + done.kept, source.count)
+        progress(done.put + done.kept, source.count)
         return done
 
     def _delete(self, keys: Sequence[str]) -> None:
@@ -168,17 +174,6 @@ class Loader:
 
         for _ in self._in_parallel(delete, (keys[at : at + BATCH] for at in range(0, len(keys), BATCH))):
             pass
-
-    def _store_overflow(self, key: str, data: bytes) -> None:
-        try:
-            self._store.read(key)
-        except ObjectMissing:
-            put(self._store, key, data)
-
-    def _forget_overflow(self, used: set[str]) -> None:
-        for entry in list(self._store.entries(OVERFLOW_PREFIX)):
-            if entry.key not in used:
-                self._store.delete(entry.key)
 
     @staticmethod
     def _in_parallel(work: Callable[[Any], int], pieces: Iterable[Any]) -> Iterator[int]:
@@ -193,15 +188,15 @@ class Loader:
             yield from (future.result() for future in under_way)
 
 
+@dataclass
 class _Put:
-    def __init__(self) -> None:
-        self.put = 0
-        self.kept = 0
-        self.overflow: set[str] = set()
+    put: int = 0
+    kept: int = 0
+    overflow: set[str] = field(default_factory=set)
 
 
 class _Claim:
-    """A load's right to the vector index: whoever wrote the record last has it."""
+    """A load's right to the vector index: the last writer of the state record has it."""
 
     def __init__(self, store: ObjectStore, held: CollectionState, etag: str, now: Callable[[], datetime]) -> None:
         self._store = store
@@ -211,7 +206,7 @@ class _Claim:
 
     @classmethod
     def take(cls, store: ObjectStore, index_arn: str, source: Version, now: Callable[[], datetime]) -> _Claim:
-        """Say that a load begins."""
+        """Record that a load begins."""
         etag: str | None = None
         previous: str | None = None
         try:
@@ -236,7 +231,7 @@ class _Claim:
         return cls(store, held, cls._write(store, held, etag), now)
 
     def check(self) -> None:
-        """Make sure that no other load has begun. Raises PublishConflict if one has."""
+        """Raise PublishConflict if another load has begun."""
         try:
             other = self._store.read_if_changed(HELD_KEY, self._etag)
         except ObjectMissing as error:
@@ -245,7 +240,7 @@ class _Claim:
             raise PublishConflict(_OVERTAKEN)
 
     def complete(self) -> None:
-        """Say that the version is whole. Raises PublishConflict if another load has begun."""
+        """Record that the load is complete. Raises PublishConflict if another load has begun."""
         whole = self._held.model_copy(update={"status": "ready", "previous": None, "updated_at": self._now()})
         self._write(self._store, whole, self._etag)
 
@@ -259,7 +254,7 @@ class _Claim:
                 found = store.read(HELD_KEY)
             except ObjectMissing:
                 found = None
-            if found is not None and found.data == data:  # the echo of a write whose response was lost
+            if found is not None and found.data == data:  # our own write, whose response was lost
                 return found.etag
             raise PublishConflict(_OVERTAKEN) from error
 

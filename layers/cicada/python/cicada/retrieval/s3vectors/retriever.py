@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnavailable
+from cicada.errors import IndexMismatch, IndexUnavailable
 from cicada.index.ports import ObjectStore
 from cicada.models.ports import Embedder
 from cicada.retrieval.calibration import Calibration, calibration_of
-from cicada.retrieval.managed import read_failure, top_k_capped
+from cicada.retrieval.managed import reading_failures, top_k_capped
 from cicada.retrieval.ports import Degradation, Hit, Laps, SearchQuery, SearchResult
-from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
+from cicada.retrieval.query_vectors import EMBED_BUDGET_S, vector_or_words
 from cicada.retrieval.s3vectors.collection_state import CollectionState, CollectionStateReader
 from cicada.retrieval.s3vectors.setup import NAME
 from cicada.retrieval.s3vectors.vector_records import SEARCHED_KEYS, metadata_filter, passage_of, passes
 
-logger = logging.getLogger(__name__)
-
 ENGINE = "s3vectors"
 MAX_TOP_K = 100
 MAX_QUERY_TEXT_CHARS = 1024
-"""Of one full-text query. The end of a longer one is not searched by words; by meaning it is searched whole."""
+"""Of one full-text query; the rest of a longer one is searched by meaning alone."""
 
 WORDS_CALIBRATION = Calibration(midpoint=0.6, slope=8.0)
-"""From a match's BM25 score, as a share of what one word scores that a single passage has, to a relevance in [0, 1]:
-such a word passes 0.5, some common words do not. Not fitted to the service, whose constants are not published."""
+"""From a match's BM25 score, as a share of that of a word in one passage alone, to a relevance in [0, 1]: such a word
+passes 0.5, a few common words do not. The service's own constants are not published."""
 
 _OLD_SDK = "This function's AWS SDK is too old to search S3 Vectors by words."
 
@@ -36,8 +33,8 @@ _OLD_SDK = "This function's AWS SDK is too old to search S3 Vectors by words."
 class S3VectorsRetriever:
     """The retrieval port over a vector index that ``cicada engine load s3vectors`` has filled.
 
-    The service's ranking stands. A hit's score is the better of what its cosine and its BM25 score are worth, as far as
-    the service tells them: it bounds what is returned (``min_score``), and does not order it.
+    The service's ranking is kept. A hit's score is the better of its calibrated cosine and BM25 score, as far as the
+    service returns them; it only serves ``min_score``.
     """
 
     def __init__(
@@ -51,15 +48,9 @@ class S3VectorsRetriever:
         calibration: Calibration | None = None,
         embed_budget_s: float = EMBED_BUDGET_S,
     ) -> None:
-        """Wire the engine.
+        """``client`` is made with :func:`cicada.retrieval.managed.query_config`, ``embedder`` is the index's.
 
-        Args:
-            client: boto3's ``s3vectors`` client, made with :func:`cicada.retrieval.managed.query_config`.
-            index_arn: of the vector index.
-            embedder: the model that the index is embedded with.
-            store: the index's bucket: the record of what was loaded, and passages too large for the service.
-            held: reads that record; made from the store when absent.
-            calibration: of the model; looked up when absent.
+        ``store`` has the record of what was loaded, and passages too large for the service.
         """
         self._client = client
         self._index_arn = index_arn
@@ -90,19 +81,19 @@ class S3VectorsRetriever:
         where = metadata_filter(query.filters)
         if where is not None:
             request["filter"] = where
-        # A message in several languages has a passage in each, and is one hit: so more vectors than hits are needed.
+        # A message in several languages has several passages, and is one hit: more vectors than hits are needed.
         try:
             found = self._query({**request, "topK": min(MAX_TOP_K, 2 * query.top_k)})
             laps.lap("query")
             held = self._held.current()
             self._check_model(held)
             hits = tuple(islice(self._hits(found, held.passages, query), query.top_k))
-            # If a score leaves a result out, it would also leave out those that the service did not return.
+            # Where min_score excludes a result, it would also exclude those that the service did not return.
             capped = len(found) >= MAX_TOP_K and len(hits) < query.top_k
             if capped and all(self._score(vector, held.passages) >= query.min_score for vector in found):
                 notes = (*notes, top_k_capped(NAME, MAX_TOP_K))
         except IndexMismatch:
-            self._held.current()  # that nothing was loaded yet says more
+            self._held.current()  # raises IndexMissing where nothing was loaded
             raise
         except (KeyError, TypeError) as error:
             raise IndexUnavailable(f"{NAME} gave an answer that cannot be read: {error!r}") from error
@@ -111,20 +102,13 @@ class S3VectorsRetriever:
         return SearchResult(hits, version, 0, laps.ms, ENGINE, (*notes, *loading))
 
     def _request(self, query: SearchQuery) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
-        """What to search by, and its degradations; raises the model's failure, or IndexUnavailable, if nothing is."""
+        """The query's parameters, and degradations. Raises the model's failure, or IndexUnavailable, without any."""
         notes: list[Degradation] = []
         request: dict[str, Any] = {}
-        if query.mode != "keyword":
-            try:
-                vector = query_vector(self._embedder, query, self._embed_budget_s)
-            except (ModelBusy, ModelUnavailable) as error:
-                if query.mode == "dense":
-                    raise
-                logger.warning("searching by words alone", extra={"code": error.code, "why": str(error)})
-                told = "The question could only be compared by its words, not its meaning."
-                notes.append(Degradation("words_only", told))
-            else:
-                request["queryVector"] = {"float32": vector.tolist()}
+        vector, degraded = vector_or_words(self._embedder, query, self._embed_budget_s)
+        notes += degraded
+        if vector is not None:
+            request["queryVector"] = {"float32": vector.tolist()}
         if query.mode != "dense":
             if self._knows_words:
                 text = query.text[:MAX_QUERY_TEXT_CHARS]
@@ -143,19 +127,13 @@ class S3VectorsRetriever:
             "returnDistance": "queryVector" in request,
             **request,
         }
-        found: list[Mapping[str, Any]] = []
-        try:
+        with reading_failures(NAME):
             page = self._client.query_vectors(**asked)
-            found += page["vectors"]
+            found: list[Mapping[str, Any]] = list(page["vectors"])
             while page.get("nextToken") and len(found) < request["topK"]:
                 page = self._client.query_vectors(**asked, nextToken=page["nextToken"])
                 found += page["vectors"]
-        except Exception as error:
-            failure = read_failure(NAME, error)
-            if failure is None:
-                raise
-            raise failure from error
-        return found
+            return found
 
     def _hits(self, found: Sequence[Mapping[str, Any]], passages: int, query: SearchQuery) -> Iterator[Hit]:
         seen: set[tuple[str, str | None]] = set()
@@ -172,7 +150,7 @@ class S3VectorsRetriever:
                 yield Hit(passage, score)
 
     def _score(self, vector: Mapping[str, Any], passages: int) -> float:
-        """What the service tells of a result, in [0, 1]; 0 when it tells nothing. The index holds so many passages."""
+        """A result's score in [0, 1], 0 without any from the service; ``passages`` are those of the index."""
         scores = vector.get("scores", {})
         distance = scores.get("vectorDistance", vector.get("distance"))
         meaning = 0.0 if distance is None or math.isnan(distance) else self._calibration.score(1.0 - distance)
@@ -192,12 +170,12 @@ class S3VectorsRetriever:
 
     @staticmethod
     def _version(held: CollectionState) -> tuple[str, tuple[Degradation, ...]]:
-        """The version to name, with degradations; raises IndexUnavailable while the first version is being loaded."""
+        """The version to name, with degradations. Raises IndexUnavailable during the first load."""
         if held.status == "ready":
             return held.version, ()
         if held.previous is None:
             raise IndexUnavailable(f"S3 Vectors is being loaded with version {held.version} for the first time")
-        if held.previous == held.version:  # a load that looks whether all is there
+        if held.previous == held.version:  # a load that only checks
             return held.version, ()
         told = (
             f"S3 Vectors is being loaded with version {held.version} over {held.previous}: passages of either may be "

@@ -1,16 +1,15 @@
-"""A vector index's settings, and the calls that write to it: throttles and hiccups are waited for."""
+"""A vector index's settings, and the calls that write to it, retried after throttles and service faults."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Mapping
-from typing import Any
+import threading
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from botocore.config import Config
 
-from cicada.errors import IndexMismatch, IndexUnavailable
-from cicada.models.retries import RetryPolicy
+from cicada.errors import IndexFailure, IndexMismatch, IndexUnavailable
+from cicada.models.retries import Pace, Pacing, RetryPolicy, call_with_retries
 from cicada.retrieval.managed import may_pass, read_failure
 from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS, SEARCHED_KEYS
 
@@ -21,53 +20,38 @@ RETRY = RetryPolicy(max_attempts=None, base_s=0.5, cap_s=20.0)
 LOAD_CONFIG = Config(
     connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 1}, max_pool_connections=16
 )
-"""What the client is to be made with: the retries are this module's own."""
+"""For the client; this module retries."""
 
 
 class IndexCalls:
     """Calls the service about one vector index. Safe for several threads."""
 
-    def __init__(
-        self,
-        client: Any,
-        index_arn: str,
-        *,
-        retry: RetryPolicy = RETRY,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        """``client`` is boto3's ``s3vectors`` client, made with :data:`LOAD_CONFIG`; ``clock`` is monotonic."""
+    def __init__(self, client: Any, index_arn: str, **pacing: Unpack[Pacing]) -> None:
+        """``client`` is boto3's ``s3vectors`` client, made with :data:`LOAD_CONFIG`."""
         self._client = client
         self.index_arn = index_arn
-        self._retry = retry
-        self.clock = clock
-        self.sleep = sleep
+        pacing.setdefault("retry", RETRY)
+        self.pace = Pace(**pacing)
 
     def __call__(self, operation: str, **request: Any) -> Mapping[str, Any]:
-        """Call an operation by its boto3 name, retried within the budget; its IndexFailure has the service's words."""
-        deadline_s = self.clock() + CALL_BUDGET_S
-        attempts = 0
-        while True:
-            try:
-                answer: Mapping[str, Any] = getattr(self._client, operation)(indexArn=self.index_arn, **request)
-                return answer
-            except Exception as error:
-                failure = read_failure(NAME, error)
-                if failure is None:
-                    raise
-                attempts += 1
-                left_s = deadline_s - self.clock()
-                pause_s = self._retry.pause_s(attempts, left_s=left_s, share=random.random())  # noqa: S311 (jitter)
-                if pause_s is None or not may_pass(error):
-                    raise failure from error
-            self.sleep(pause_s)
+        """Call an operation by its boto3 name, retried within the budget. Raises IndexFailure."""
+
+        def call() -> Mapping[str, Any]:
+            answer: Mapping[str, Any] = getattr(self._client, operation)(indexArn=self.index_arn, **request)
+            return answer
+
+        def read(error: Exception) -> tuple[IndexFailure, bool] | None:
+            failure = read_failure(NAME, error)
+            return None if failure is None else (failure, may_pass(error))
+
+        return call_with_retries(call, read, self.pace, self.pace.clock() + CALL_BUDGET_S, threading.Event())
 
 
 ENHANCED = "ENHANCED"
 DISTANCE_METRIC = "cosine"
 ANALYZER_POLL_S = 2.0
 ANALYZER_BUDGET_S = 3600.0
-"""How long the service may build its full-text index over what is there already."""
+"""Seconds for the service to build its full-text index over existing vectors."""
 
 
 class VectorIndexSettings:
@@ -77,26 +61,16 @@ class VectorIndexSettings:
         self._calls = calls
 
     def prepare(self, dimensions: int, language: str | None) -> None:
-        """Make sure that passages can be put into the index, and be searched by words.
+        """Check the index, and enable its full-text search with an analyzer such as ``en``, None for the standard one.
 
-        ``language`` is the analyzer's for full-text search, such as ``en``; None for the service's standard one.
-
-        Raises:
-            IndexMismatch: the index was created with other settings, which cannot be changed.
-            IndexMissing, IndexUnavailable: there is no such index, or the service does not respond or refuses.
+        Raises IndexMismatch for an index with other, unchangeable settings, else IndexMissing or IndexUnavailable.
         """
         index = self._described()
         self._check(index, dimensions)
         if index.get("indexMode") != ENHANCED:
             self._calls("update_index_mode", indexMode=ENHANCED)
         configured = {one["metadataKey"]: one for one in _searched(index)}
-        for key in SEARCHED_KEYS:
-            if key in configured and configured[key].get("language") != language:
-                analyzer = configured[key].get("language", "standard")
-                raise IndexMismatch(
-                    f"{self._calls.index_arn} searches {key} with the analyzer {analyzer}, not "
-                    f"{language or 'standard'}: name that one, or create another index"
-                )
+        self._check_language(configured, language)
         missing = [key for key in SEARCHED_KEYS if key not in configured]
         if missing:
             chosen = {} if language is None else {"language": language}
@@ -105,11 +79,21 @@ class VectorIndexSettings:
 
     def wait_for_words(self) -> None:
         """Wait until full-text search serves queries; raises IndexMissing or IndexUnavailable if it never does."""
-        deadline_s = self._calls.clock() + ANALYZER_BUDGET_S
+        pace = self._calls.pace
+        deadline_s = pace.clock() + ANALYZER_BUDGET_S
         while any(one.get("status") == "BUILDING" for one in _searched(self._described())):
-            if self._calls.clock() >= deadline_s:
+            if pace.clock() >= deadline_s:
                 raise IndexUnavailable("S3 Vectors is still building its full-text index: run the command again later")
-            self._calls.sleep(ANALYZER_POLL_S)
+            pace.pause(ANALYZER_POLL_S, threading.Event())
+
+    def _check_language(self, configured: Mapping[str, Mapping[str, Any]], language: str | None) -> None:
+        for key in SEARCHED_KEYS:
+            if key in configured and configured[key].get("language") != language:
+                analyzer = configured[key].get("language", "standard")
+                raise IndexMismatch(
+                    f"{self._calls.index_arn} searches {key} with the analyzer {analyzer}, not "
+                    f"{language or 'standard'}: name that one, or create another index"
+                )
 
     def _check(self, index: Mapping[str, Any], dimensions: int) -> None:
         unfilterable = set(index.get("metadataConfiguration", {}).get("nonFilterableMetadataKeys", ()))

@@ -1,21 +1,19 @@
-"""How a passage lies in a vector index: its key, its metadata, and the labels that it is filtered by.
+"""A passage in a vector index: its key and its metadata.
 
 Keys of the filterable metadata:
 
 - ``collection``, and the locator's own fields: ``episode`` and ``speaker``, or ``source``;
-- ``labels``: the passage's metadata as a list of strings, ``key=value`` or, where that is long, a digest of it. A
-  filter asks by equality alone, so a digest does as well as the value, and any number of entries costs one key;
-- ``entities`` and ``codes``: lists of short digests, as many as there is room for. A list for which there is none is
-  :data:`ANY`, which every filter of its key lets pass. Short digests may be equal by chance, too (one pair in 2^36): so
-  what was found by these keys is looked at once more, see :func:`passes`.
+- ``labels``: the passage's metadata as a list of strings, ``key=value`` or a digest of a long one. Filters test
+  equality only, so digests suffice, and any number of entries takes one key;
+- ``entities`` and ``codes``: lists of short digests, or :data:`ANY`, which every filter of the key lets pass, for a
+  list that is too long. Short digests can collide (one pair in 2^36), so :func:`passes` checks the results again.
 
-A vector's key is ``<collection>/<passage id>/<digest>``. The digest is of the vector and of all metadata, so that equal
-keys mean equal content: what an interrupted load has written already can be told from the keys alone.
+A vector's key is ``<collection>/<passage id>/<digest>``. The digest covers the vector and all metadata, so the keys
+alone show what an interrupted load has already written.
 
-The metadata holds, beside what can be filtered by (:mod:`cicada.retrieval.s3vectors.vector_records`), ``_text`` and
-``_context``, which are searched by words, and ``_passage``, all else of the passage as JSON. A passage that is larger
-than the service takes lies whole in an object beside the index's own, which ``_passage`` names; ``_text`` and
-``_context`` hold as much of it as there is room for.
+Other metadata are ``_text`` and ``_context``, searched by words, and ``_passage``, the rest of the passage as JSON. A
+passage beyond the service's limit is an object in the store, which ``_passage`` names; ``_text`` and ``_context`` hold
+as much of it as fits.
 """
 
 from __future__ import annotations
@@ -63,16 +61,20 @@ def labels_of(passage: Passage) -> Filterable:
     places = {name: _short(value, MAX_VALUE_BYTES) for name, value in fields.items() if value and name in _PLACES}
     labels = sorted({_label(key, value) for key, value in passage.metadata.items() if key != "source"})
     found: Filterable = {COLLECTION: passage.collection, **places, **({LABELS: labels} if labels else {})}
-    for key, values in ((CODES, passage.codes), (ENTITIES, passage.entities)):
-        if values:
-            listed = {**found, key: sorted({_short_digest(value) for value in values})}
-            room = MAX_FILTERABLE_BYTES - (_MARKER_BYTES if key == CODES and passage.entities else 0)
-            found = listed if bytes_of(listed) <= room else {**found, key: [ANY]}
-    return found
+    found = _with_list(found, CODES, passage.codes, MAX_FILTERABLE_BYTES - (_MARKER_BYTES if passage.entities else 0))
+    return _with_list(found, ENTITIES, passage.entities, MAX_FILTERABLE_BYTES)
+
+
+def _with_list(found: Filterable, key: str, values: Sequence[str], room_bytes: int) -> Filterable:
+    """The metadata with a list of digests, or :data:`ANY` without room for it."""
+    if not values:
+        return found
+    listed: Filterable = {**found, key: sorted({_short_digest(value) for value in values})}
+    return listed if bytes_of(listed) <= room_bytes else {**found, key: [ANY]}
 
 
 def passes(passage: Passage, filters: Filters) -> bool:
-    """Whether a passage that was found has what the filters ask of its lists."""
+    """Whether a found passage passes the filters of its lists."""
     return all(
         not asked or not set(asked).isdisjoint(values)
         for asked, values in ((filters.entities, passage.entities), (filters.codes, passage.codes))
@@ -80,36 +82,41 @@ def passes(passage: Passage, filters: Filters) -> bool:
 
 
 def metadata_filter(filters: Filters) -> dict[str, Any] | None:
-    """Filters for QueryVectors, None for no filter; raises IndexMismatch beyond the service's number of values."""
+    """Filters for QueryVectors, None without any. Raises IndexMismatch beyond the service's number of values."""
     places: dict[str, Sequence[str]] = {
         COLLECTION: filters.collections,
         "episode": filters.episodes,
         "speaker": filters.speakers,
         "source": filters.metadata.get("source", ()),
     }
-    constraints = [
-        _any_of(name, [_short(value, MAX_VALUE_BYTES) for value in values]) for name, values in places.items() if values
-    ]
-    labels = {key: values for key, values in filters.metadata.items() if values and key != "source"}
-    for key, values in labels.items():
-        # Of a list the guide promises equality with any element, so each value is a constraint of its own.
-        alternatives = [{LABELS: {"$eq": _label(key, value)}} for value in values]
-        constraints.append({"$or": alternatives} if len(alternatives) > 1 else alternatives[0])
-    lists = {key: values for key, values in ((ENTITIES, filters.entities), (CODES, filters.codes)) if values}
-    for key, values in lists.items():
-        listed = [*dict.fromkeys(map(_short_digest, values)), ANY]
-        constraints.append({"$or": [{key: {"$eq": value}} for value in listed]})
+    constraints = [_any_of(name, values) for name, values in places.items() if values]
+    for key, values in filters.metadata.items():
+        if values and key != "source":
+            constraints.append(_equals_any(LABELS, [_label(key, value) for value in values]))
+    for key, values in ((ENTITIES, filters.entities), (CODES, filters.codes)):
+        if values:
+            constraints.append(_equals_any(key, [*dict.fromkeys(map(_short_digest, values)), ANY]))
+    return _all_of(constraints)
+
+
+def _all_of(constraints: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     asked = sum(len(one["$or"]) if "$or" in one else 1 for one in constraints)
     if asked > MAX_CONSTRAINTS:
         raise IndexMismatch(f"S3 Vectors takes {MAX_CONSTRAINTS} constraints in a filter, this one has {asked}")
     if len(constraints) > 1:
-        return {"$and": constraints}
+        return {"$and": list(constraints)}
     return constraints[0] if constraints else None
 
 
 def _any_of(name: str, values: Sequence[str]) -> dict[str, Any]:
-    condition: Mapping[str, Any] = {"$eq": values[0]} if len(values) == 1 else {"$in": list(values)}
-    return {name: condition}
+    short = [_short(value, MAX_VALUE_BYTES) for value in values]
+    return {name: {"$eq": short[0]} if len(short) == 1 else {"$in": short}}
+
+
+def _equals_any(key: str, values: Sequence[str]) -> dict[str, Any]:
+    """The user guide promises equality with any element of a list, so each value is a constraint of its own."""
+    alternatives = [{key: {"$eq": value}} for value in values]
+    return {"$or": alternatives} if len(alternatives) > 1 else alternatives[0]
 
 
 def _label(key: str, value: str) -> str:
@@ -135,14 +142,14 @@ def _short(value: str, max_bytes: int) -> str:
 
 TEXT_KEY, CONTEXT_KEY, PASSAGE_KEY = "_text", "_context", "_passage"
 SEARCHED_KEYS = (TEXT_KEY, CONTEXT_KEY)
-"""What full-text queries look into: a passage's own words, and those of its neighbours with them."""
+"""Searched by full-text queries: a passage's own words, and those with its neighbours."""
 NON_FILTERABLE_KEYS = (TEXT_KEY, CONTEXT_KEY, PASSAGE_KEY)
-"""What the vector index must be created with: this cannot be changed later."""
+"""Set when the vector index is created, and unchangeable."""
 
 MAX_METADATA_BYTES = 40_000
 """Of all metadata of a vector. The service's limit is "40 KB"; this stays below it however that is counted."""
 OVERFLOW_PREFIX = PREFIX + "engines/passages/"
-"""Where passages lie that are larger."""
+"""The prefix of larger passages' objects."""
 
 _KEY_DIGEST_CHARS = 24
 _BYTES_A_NUMBER = 24
@@ -188,11 +195,9 @@ def record_of(passage: Passage, vector: NDArray[np.float32]) -> VectorRecord:
 
 
 def passage_of(metadata: object, store: ObjectStore) -> Passage:
-    """Read a passage back from metadata as QueryVectors returned it; ``store`` holds those too large for the service.
+    """A passage from QueryVectors' metadata, or from the store if it was too large for the service.
 
-    Raises:
-        IndexCorrupt: this was not written by :func:`record_of`, or the passage's object is missing or another one.
-        IndexUnavailable: the store does not respond.
+    Raises IndexCorrupt for metadata not of :func:`record_of`, or a missing or different object, or IndexUnavailable.
     """
     try:
         if not isinstance(metadata, Mapping):
@@ -216,7 +221,7 @@ def _stored(key: str, store: ObjectStore) -> Passage:
 
 
 def _shortened(searched: Mapping[str, str], room_bytes: int) -> dict[str, str]:
-    """The beginnings of the texts, which share the room."""
+    """The beginnings of the texts, with equal room for each."""
     each_bytes = room_bytes // len(searched) - 64  # what the keys and quotes take
     return {key: _beginning(text, each_bytes) for key, text in searched.items()}
 
