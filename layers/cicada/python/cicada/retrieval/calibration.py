@@ -9,9 +9,8 @@ when a lost one counts half as much again as one too many.
 Source: J. Platt, "Probabilistic Outputs for Support Vector Machines", 1999. The numbers are fitted by
 ``benchmarks/retrieval_calibration.py``, which does it for any model.
 
-A model that never learned a language still gives every text a vector: of its punctuation, its digits, its familiar
-fragments. Such cosines rank, confidently, by the wrong things. That is known before anything is searched: from what
-the model was trained on, and from the query.
+A model embeds texts in unknown languages too: by punctuation, digits and familiar fragments. Such cosines rank by the
+wrong things. The model's training and the query's language show that before the search.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
     ``languages`` counts the searched passages by language (ISO 639-3). They decide where the query does not: *Super
     Bowl*, asked of Chinese passages, is a question about Chinese.
     """
-    if not _knows_english_alone(model_id):
+    if not model_id.endswith(ENGLISH_MODELS):  # the id may have the prefix of a Region, or of an ARN
         return 1.0
     language = query_language(text, languages)
     if language == _ENGLISH:
@@ -81,11 +80,6 @@ def query_language(text: str, languages: Mapping[str, int]) -> str:
     usual = max(languages, key=lambda name: languages[name], default=_ENGLISH)
     language = language_of(text, otherwise=usual, by_frequent_words=True)
     return "und" if language == _ENGLISH and _accented_share(text) >= _ACCENTED else language
-
-
-def _knows_english_alone(model_id: str) -> bool:
-    """The id may have the prefix of a region, or of an ARN."""
-    return model_id.endswith(ENGLISH_MODELS)
 
 
 def _accented_share(text: str) -> float:

@@ -1,7 +1,7 @@
 """All passages of one document, in its order.
 
-The index keeps passages in the order in which they were written, and an edit writes those that it changed into a
-segment of their own. They are put back where their places tell: see :func:`in_order`.
+The index keeps passages in the order of writing, and an edit writes changed ones into a new segment.
+:func:`in_order` restores the document's order.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class DocumentPassages:
     passages: tuple[Passage, ...]
     index_version: str
     degraded: tuple[Degradation, ...] = ()
-    """That some of it may be missing."""
+    """Why some passages may be missing."""
 
 
 @dataclass(frozen=True)
 class WrittenPassage:
-    """A passage that a segment has, and whether it is deleted."""
+    """A segment's passage, and whether it is deleted."""
 
     passage: Passage
     deleted: bool = False
@@ -48,12 +48,10 @@ class DocumentReader:
         self._reader = reader
 
     def read(self, collection: str, source: str, workflow_id: str | None = None) -> DocumentPassages:
-        """All passages of a document; if ``workflow_id`` is given, of one with this label.
+        """All passages of a document, with this label if ``workflow_id`` is given.
 
-        Raises:
-            DocumentUnknown: there is none.
-            IndexCorrupt: there is none in what can be read of the collection, or nothing can be.
-            IndexMissing, IndexMismatch, IndexUnavailable: the index cannot be read.
+        Raises DocumentUnknown, IndexCorrupt if it may be in an unreadable part of the collection, or another
+        IndexFailure.
         """
         metadata = {"source": (source,)} | ({"workflow_id": (workflow_id,)} if workflow_id is not None else {})
         filters = Filters(collections=(collection,), metadata=metadata)
@@ -71,18 +69,19 @@ class DocumentReader:
 
 
 def in_order(segments: Sequence[Sequence[WrittenPassage]]) -> list[Passage]:
-    """Put a document's live passages, given by segment (oldest first) as written, into its order.
+    """A document's live passages in its order, from its segments' passages, oldest first, as written.
 
-    By page; on a page, or where there are none, a later segment's passages stand where their section has lost some, or
-    else after what the section has already. A section that is new stands last in the one above it. So an edit at one
-    place of a section is put back exactly. What is edited at several places of a section stands together; what takes
-    the place of a section's last passages, after compaction has left these behind, stands as a new section does.
+    The order is by page. On a page, or without pages, a later segment's passages go where their section has lost some,
+    else to the section's end; a new section goes to the end of the one above it. So an edit at one place of a section
+    is restored exactly. Edits at several places of a section end up together, and replacements of all its passages,
+    once compaction has dropped these, as a new section.
     """
     order: list[WrittenPassage] = []
     for written in segments:
         stays = any(not one.deleted for one in order)
         order = _with(order, written) if stays else list(written)
-    return sorted((one.passage for one in order if not one.deleted), key=_page)
+    live = (one.passage for one in order if not one.deleted)
+    return sorted(live, key=lambda one: (one.locator.page or 0) if isinstance(one.locator, DocumentLocator) else 0)
 
 
 def _with(order: Sequence[WrittenPassage], later: Sequence[WrittenPassage]) -> list[WrittenPassage]:
@@ -124,7 +123,3 @@ def _section(passage: Passage) -> Section:
 def _from_within(section: Section) -> Iterator[Section]:
     """A section and those above it, the document itself last."""
     return (section[:depth] for depth in range(len(section), -1, -1))
-
-
-def _page(passage: Passage) -> int:
-    return (passage.locator.page or 0) if isinstance(passage.locator, DocumentLocator) else 0

@@ -25,7 +25,7 @@ class EngineSettings:
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
     engine_budget_s: float = DEFAULT_ENGINE_BUDGET_S
-    """Seconds that a managed engine may take before the shards are asked instead."""
+    """Seconds for a managed engine before the shards are searched instead."""
 
 
 def build_retriever(
@@ -36,12 +36,9 @@ def build_retriever(
     store: ObjectStore,
     client: Callable[..., Any],
 ) -> Retriever:
-    """The retriever that the settings name: the shards, or a managed engine with the shards as its fallback.
+    """The shards, or a managed engine with the shards as its fallback.
 
-    ``client`` makes boto3's client of a service, as ``boto3.client`` does; only the chosen engine's is made.
-
-    Raises:
-        SettingsInvalid: the chosen engine's index is not named.
+    ``client`` is ``boto3.client`` or alike. Raises SettingsInvalid if the chosen engine's index is not named.
     """
     if settings.retrieval_engine == "shards":
         return shards(embedder)
@@ -63,12 +60,11 @@ def build_retriever(
 def managed_engine(
     settings: EngineSettings, *, embedder: Embedder, store: ObjectStore, client: Callable[..., Any]
 ) -> tuple[ManagedEngine, str]:
-    """The managed engine without a fallback, for an evaluation, and its display name.
+    """The managed engine without a fallback, and its display name.
 
-    Raises:
-        SettingsInvalid: the engine's index is not named, or the settings name no managed engine.
+    Raises SettingsInvalid if its index is not named, or the engine is not a managed one.
     """
-    # A function that has the shards alone loads no more than it needs.
+    # Functions with the shards alone do not load these modules.
     from cicada.retrieval.managed import query_config
 
     config = query_config(settings.engine_budget_s)
@@ -85,7 +81,7 @@ def managed_engine(
             index_id = _named("KENDRA_INDEX_ID", settings.kendra_index_id)
             return kendra.KendraRetriever(client("kendra", config=config), index_id), kendra.NAME
         case "shards":
-            raise SettingsInvalid("RETRIEVAL_ENGINE: the shards are no managed engine")
+            raise SettingsInvalid("RETRIEVAL_ENGINE: the shards are not a managed engine")
 
 
 def _named(variable: str, value: str) -> str:

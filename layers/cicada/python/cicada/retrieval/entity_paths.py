@@ -1,50 +1,44 @@
-"""Ties between entities, and the paths that lead over them from one entity to another.
+"""Ties between entities, and the paths over ties from one entity to another.
 
-All simple paths of a length are looked for level by level. Only entities from which the end is still near enough are
-followed, and of a level's beginnings the :data:`KEPT` strongest: so there is always a path where there is one, and the
-work is bounded where there are millions.
+Simple paths are searched level by level. Only entities from which the end is near enough are followed, and only the
+:data:`KEPT` strongest beginnings of a level: this finds a path wherever there is one, in bounded work.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from cicada.corpus.passages import Passage
-from cicada.index.mentions import Counts, Entities, ScopedMentions
+from cicada.index.mentions import ScopedMentions
 from cicada.retrieval.ports import Degradation
 
 MAX_HOPS = 6
-"""Of one path: what lies further apart has little to do with each other."""
+"""Of one path."""
 KEPT = 100
 """Beginnings of paths that are followed at a time."""
 PARTNERS_HELD = 256
-"""Entities whose partners are remembered while paths are looked for."""
+"""Entities whose partners are cached during a search."""
 
 
-@dataclass(frozen=True)
-class FoundPaths:
-    """Paths, each as its entities from start to end."""
-
-    paths: tuple[tuple[int, ...], ...]
-    """The shortest first; of one length those first whose weakest tie is strongest."""
-    complete: bool
-    """Whether no other path can be among them."""
-
-
-@dataclass(frozen=True)
-class _Beginning:
+class _Beginning(NamedTuple):
     entities: tuple[int, ...]
     weakest: int
     """Passages of its weakest tie."""
 
 
-def entity_paths(scoped: ScopedMentions, start: int, end: int, *, max_hops: int, limit: int) -> FoundPaths:
-    """The strongest simple paths between two different entities."""
+def entity_paths(
+    scoped: ScopedMentions, start: int, end: int, *, max_hops: int, limit: int
+) -> tuple[tuple[tuple[int, ...], ...], bool]:
+    """The best simple paths between two different entities, each as its entities, and whether no other may be better.
+
+    The shortest come first, of one length those with the strongest weakest tie.
+    """
     search = _Search(scoped, end, max_hops)
     found: list[tuple[int, ...]] = []
     complete = True
@@ -56,7 +50,7 @@ def entity_paths(scoped: ScopedMentions, start: int, end: int, *, max_hops: int,
             found += [one.entities for one in level]
             if len(found) >= limit:
                 break
-    return FoundPaths(tuple(found[:limit]), complete)
+    return tuple(found[:limit]), complete
 
 
 class _Search:
@@ -64,7 +58,7 @@ class _Search:
         self.hops = scoped.hops_to(end, max_hops)
         self._scoped = scoped
         self._end = end
-        self._partners: OrderedDict[int, tuple[Entities, Counts]] = OrderedDict()
+        self._partners_of = lru_cache(PARTNERS_HELD)(scoped.partners)
         last, ties = scoped.partners(end)
         self._tie_to_end = dict(zip(last.tolist(), ties.tolist(), strict=True))
 
@@ -99,13 +93,6 @@ class _Search:
         chosen = zip(source[best].tolist(), entity[best].tolist(), weak[best].tolist(), strict=True)
         longer = [_Beginning((*beginnings[at].entities, other), tie) for at, other, tie in chosen]
         return longer, len(entity) <= KEPT
-
-    def _partners_of(self, entity: int) -> tuple[Entities, Counts]:
-        found = self._partners.pop(entity, None) or self._scoped.partners(entity)
-        self._partners[entity] = found
-        if len(self._partners) > PARTNERS_HELD:
-            self._partners.popitem(last=False)
-        return found
 
 
 @dataclass(frozen=True)
@@ -144,11 +131,11 @@ def tie(first: Entity, second: Entity, passages: int, total: int, shown_by: tupl
 
 @dataclass(frozen=True)
 class UnknownEntity:
-    """A name that no passage that passes the filters names."""
+    """A name in no passage that passes the filters."""
 
     name: str
     closest: tuple[str, ...]
-    """Names that they do name and that are most like it, the likest first."""
+    """The most similar names that are, best first."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +146,9 @@ class GraphAnswer:
     total: int
     """Passages that pass the filters."""
     unknown: tuple[UnknownEntity, ...]
-    """Names of the question that are not known; then nothing is told of them."""
+    """Unknown names of the question."""
     degraded: tuple[Degradation, ...]
-    """Why this is less than the whole answer; empty when it is not."""
+    """Why this is incomplete, if it is."""
 
 
 @dataclass(frozen=True)
@@ -169,15 +156,15 @@ class Cooccurring(GraphAnswer):
     """Entities that occur together."""
 
     entities: tuple[Entity, ...]
-    """Those asked for that are known, in the order asked."""
+    """The known ones asked for, in the order asked."""
     together: int
-    """Passages that name all that were asked for; 0 where one of them is unknown, or none was asked for."""
+    """Passages that name all that were asked for; 0 if one is unknown, or none was asked for."""
     shown_by: tuple[Passage, ...]
     """Some of those passages."""
     ties: tuple[Tie, ...]
     """Most passages first; of equally many, the higher lift first."""
     complete: bool
-    """False where there were too many pairs to look at all of them: then the ties are the best of those seen."""
+    """False if there were too many pairs to look at all: the ties are the best ones seen."""
 
 
 @dataclass(frozen=True)
@@ -199,16 +186,15 @@ class Paths(GraphAnswer):
     start: Entity | None
     end: Entity | None
     paths: tuple[tuple[Tie, ...], ...]
-    """Each as its ties from start to end, no entity twice; the shortest first, of one length those first whose weakest
-    tie has most passages."""
+    """Each as its ties from start to end, no entity twice, ordered as by :func:`entity_paths`."""
     complete: bool
-    """False where there were too many ways to follow all of them: then another may be as good."""
+    """False if there were too many ways to follow all: another may be as good."""
 
 
 MIN_LIKENESS = 0.3
-"""What is less alike is no help."""
+"""The least similarity of a suggestion."""
 SAME_WORDS = 0.6
-"""How alike a name is at least to one that has all its words and more: *Oake* to *Mira Oake*."""
+"""The least similarity of a name to one with all its words and more: *Oake* to *Mira Oake*."""
 
 
 def closest_names(wanted: str, known: Iterable[str], limit: int) -> list[str]:

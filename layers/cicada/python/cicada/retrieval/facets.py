@@ -1,6 +1,6 @@
-"""Facets: the values that a field has among the passages that pass a filter, and how many passages have each.
+"""Facets: a field's values among the passages that pass a filter, with their numbers of passages.
 
-Counted are all live passages of the version, in all segments: *how many unique codes are there?* has one exact answer.
+Counts are exact, over all live passages of the version.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
 
 OWN_FIELDS = (COLLECTION, "episode", "speaker", SOURCE, ENTITIES, ENTITY_CODES)
-"""What is called the same here and in the index. Every other field is a key of the passages' metadata, such as
-``workflow_id`` and ``doc_type``."""
+"""Fields with the same name in the index; all others are keys of the passages' metadata, such as ``workflow_id``."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class FieldCounts:
 
 @dataclass(frozen=True)
 class FacetCounts:
-    """What a count came to."""
+    """The counts of some fields."""
 
     index_version: str
     total: int
@@ -43,7 +42,7 @@ class FacetCounts:
     fields: tuple[FieldCounts, ...]
     """In the order asked."""
     degraded: tuple[Degradation, ...] = ()
-    """Why this is less than the whole count; empty when it is not."""
+    """Why this is incomplete, if it is."""
 
 
 class ShardFacets:
@@ -55,23 +54,19 @@ class ShardFacets:
     def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
         """Count the values of fields: of :data:`OWN_FIELDS`, or keys of the metadata.
 
-        ``limit`` bounds the values listed a field, 0 for none; ``unique`` counts all.
-
-        Raises:
-            RetrievalInvalid: ``limit`` is below 0.
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+        ``limit`` bounds the values listed a field, 0 for none; ``unique`` counts all. Raises RetrievalInvalid for a
+        negative limit, or IndexFailure.
         """
         if limit < 0:
             raise RetrievalInvalid("limit: at least 0")
 
         def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...]]:
             scope = index.scope(row_filter(filters))
-            found = [(field, count_values(index, scope, _in_index(field), limit)) for field in fields]
+            found = [
+                (field, count_values(index, scope, field if field in OWN_FIELDS else METADATA + field, limit))
+                for field in fields
+            ]
             return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found)
 
         (total, found), index = read_index(self._reader, counted)
         return FacetCounts(index.manifest.version, total, found, partial_index(index, "counted"))
-
-
-def _in_index(field: str) -> str:
-    return field if field in OWN_FIELDS else METADATA + field

@@ -221,8 +221,7 @@ class EntityGraph:
             paths: tuple[tuple[int, ...], ...] = ()
             complete = True
             if first is not None and last is not None and first != last:
-                found = entity_paths(view.mentions, first, last, max_hops=max_hops, limit=limit)
-                paths, complete = found.paths, found.complete
+                paths, complete = entity_paths(view.mentions, first, last, max_hops=max_hops, limit=limit)
             pairs = {pair for path in paths for pair in pairwise(path)}
             counted = [(one, other, view.together([one, other])) for one, other in sorted(pairs)]
             ties = {(one, other): tie for (one, other, _), tie in zip(counted, view.ties(counted), strict=True)}

@@ -26,23 +26,23 @@ class Filters:
     metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By metadata key, ``source`` among them: the values that are allowed."""
     entities: tuple[str, ...] = ()
-    """A passage must name one of these, spelt so."""
+    """A passage must name one of these, in this spelling."""
     codes: tuple[str, ...] = ()
     """A passage must have one of these."""
 
 
 class SearchLimits(TokenBudget, Protocol):
-    """What a search may take: time, and, where it calls text models or re-rankers, how much of them. Thread-safe."""
+    """A search's bounds on time, and on calls of text models and re-rankers. Thread-safe."""
 
     def time_left_s(self) -> float:
-        """Seconds, never negative; infinite where only the search's own bounds hold."""
+        """Seconds, never negative; infinite without a limit."""
 
     def note(self, use: ModelUse) -> None:
-        """Be told what a model was used for, however the search ends."""
+        """Note a use of a model, however the search ends."""
 
 
 class Unlimited(Unbounded):
-    """:class:`SearchLimits` that hold nothing back."""
+    """:class:`SearchLimits` without bounds."""
 
     def time_left_s(self) -> float:
         """See the port."""
@@ -68,14 +68,14 @@ UNLIMITED = Unlimited()
 
 @dataclass
 class Pin:
-    """The one version of the index that several searches share: the first sets it, and the others use it.
+    """The index version that several searches share: the first one sets it.
 
-    A retriever that cannot search an older version searches the current one, and says so in its result.
+    A retriever that cannot search an older version searches the current one, and its result names that.
     """
 
     version: str = ""
     index: Any = None
-    """What the retriever searches: its own, and held as long as the pin is."""
+    """The retriever's own object, held as long as the pin."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Hit:
 
 @dataclass(frozen=True)
 class Degradation:
-    """What a search had to do without."""
+    """What a search lacked."""
 
     code: str
     """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded),
     ``engine_fallback`` (a managed engine did not answer), ``mode_fallback`` (it has no such search), ``top_k_capped``
-    (it returns fewer than were asked for), or ``<stage>_incomplete`` (a pipeline left something out)."""
+    (it returns fewer than were asked for), or ``<stage>_incomplete`` (a pipeline skipped something)."""
     message: str
     """A sentence for people."""
 
@@ -123,14 +123,14 @@ class SearchResult:
     hits: tuple[Hit, ...]
     index_version: str
     searched: int
-    """Passages that passed the filters: all of them were ranked. What a managed engine does not tell is 0."""
+    """Passages that passed the filters, all ranked; 0 where a managed engine does not tell."""
     timings_ms: dict[str, float] = field(default_factory=dict)
     engine: str = "shards"
     """What searched: ``shards``, ``s3vectors`` or ``kendra``."""
     degraded: tuple[Degradation, ...] = ()
-    """Why this is less than the whole answer; empty when it is not."""
+    """Why this is incomplete, if it is."""
     model_uses: tuple[ModelUse, ...] = ()
-    """What text models and re-rankers were used for on the way; the embedding of the query is not among it."""
+    """Of text models and re-rankers, not of the query's embedding."""
 
 
 class Laps:
@@ -154,14 +154,10 @@ class Retriever(Protocol):
         """Return the best passages for the query.
 
         Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+            IndexFailure: the index cannot serve it.
             ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded.
             OutOfTime, Stopped: the query's limits leave no time, or stopped it.
         """
 
     def version(self) -> str:
-        """The version of the index that a search would use now, as :class:`SearchResult` names it, without reading.
-
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: no version could be loaded.
-        """
+        """The index version that a search would use now. Raises IndexFailure if none could be loaded."""

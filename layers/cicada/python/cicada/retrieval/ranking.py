@@ -114,9 +114,9 @@ def _probability(log_odds: NDArray[np.float64]) -> Scores:
 
 
 CANDIDATES = 100
-"""The best so many of each kind of search are candidates of a hybrid one, or as many as are asked for."""
+"""Least candidates of each kind of search in a hybrid one."""
 COLD_CANDIDATES = 24
-"""Of the search by words, while vectors are read by range: each of its hits may cost a range of its own."""
+"""Of the search by words while the index is cold: each hit may cost a range read for its vector."""
 
 Indices = NDArray[np.intp]
 Cosines = NDArray[np.float32]

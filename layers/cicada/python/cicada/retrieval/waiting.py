@@ -1,4 +1,4 @@
-"""Doing something on another thread, and waiting for it no longer than one may."""
+"""Runs work on another thread, and waits for it within a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ R = TypeVar("R")
 
 
 def beside(do: Callable[[], R], name: str) -> Future[R]:
-    """Do something on a thread of its own, which holds up neither its caller nor the end of the process."""
+    """Run ``do`` on a daemon thread of its own."""
     done: Future[R] = Future()
 
     def run() -> None:
         try:
             result = do()
-        except BaseException as error:  # whoever waits is told, whatever it is
+        except BaseException as error:  # raised in the waiting thread
             done.set_exception(error)
         else:
             done.set_result(result)
@@ -30,9 +30,9 @@ def beside(do: Callable[[], R], name: str) -> Future[R]:
 
 
 def within(done: Future[R], time_s: float, *, stopped: Future[None] | None = None) -> R:
-    """What comes within some seconds, below 0 counting as 0; a result that comes just then is taken, too.
+    """The result within some seconds, below 0 counting as 0.
 
-    Raises OutOfTime, Stopped once ``stopped`` is done (the result is not wanted any more), or the work's own exception.
+    Raises OutOfTime, Stopped once ``stopped`` is done, or the work's own exception.
     """
     either: list[Future[Any]] = [done] if stopped is None else [done, stopped]
     wait(either, timeout=max(0.0, time_s), return_when=FIRST_COMPLETED)

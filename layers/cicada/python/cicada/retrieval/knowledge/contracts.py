@@ -1,4 +1,4 @@
-"""What the steps from a question to its context hand to each other."""
+"""The ports of the steps from a question to its context, and the values that they exchange."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cicada.index.manifest import Manifest
 from cicada.retrieval.ports import SearchLimits
 
 MAX_NAMES = 12
-"""Of a question: the surest. Each of them is looked for in every collection that is chosen."""
+"""Of a question, the surest; each is looked up in every chosen collection."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Catalogue:
 
     index_version: str
     collections: tuple[CollectionDeclaration, ...]
-    """In the order of their names; empty where none declares itself."""
+    """In the order of their names."""
     undeclared: tuple[str, ...] = ()
-    """The collections of the version that declare nothing, and so cannot be chosen; in the order of their names."""
+    """The version's collections without a declaration, which cannot be chosen, in the order of their names."""
 
     def find(self, collection: str) -> CollectionDeclaration | None:
         """The declaration of a collection, if it has one."""
@@ -44,7 +44,7 @@ class NamedEntity:
     """Who or what a question names."""
 
     name: str
-    """As the index files it where that is known, else as the question has it."""
+    """As in the index where known, else as in the question."""
     confidence: float
     """In [0, 1]."""
     matched: str
@@ -63,9 +63,9 @@ class NamedSection:
     confidence: float
     """In [0, 1]: how surely the question's name is this entity."""
     matched: str
-    """What it was found by: the question's words."""
+    """The question's words."""
     passages: int
-    """That name it there."""
+    """The number of passages there that name it."""
     spellings: tuple[str, ...] = ()
     """Every way in which these passages spell it; ``entity`` alone if empty."""
 
@@ -90,10 +90,9 @@ class Selector(Protocol):
     """Chooses collections and intentions."""
 
     def select(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[CollectionChoice, ...]:
-        """What the question needs, surest first, none below its threshold. Uses of models are noted on ``limits``.
+        """What the question needs, surest first, none below the threshold. Notes uses of models on ``limits``.
 
-        Raises:
-            ModelError, BudgetSpent, OutOfTime, Stopped: nothing could be chosen.
+        Raises ModelError, BudgetSpent, OutOfTime or Stopped.
         """
 
 
@@ -101,10 +100,9 @@ class Extractor(Protocol):
     """Finds who and what a question names."""
 
     def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
-        """The names, surest first, each once, none below its threshold. Uses of models are noted on ``limits``.
+        """The distinct names, surest first, none below the threshold. Notes uses of models on ``limits``.
 
-        Raises:
-            ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: nothing could be extracted.
+        Raises ModelError, BudgetSpent, OutOfTime, Stopped or IndexFailure.
         """
 
 
@@ -116,13 +114,12 @@ class Resolver(Protocol):
     ) -> tuple[NamedSection, ...]:
         """Every place of every name in these collections, in the order of the names.
 
-        Raises:
-            IndexFailure, OutOfTime: the index cannot serve it, or the limits leave no time.
+        Raises IndexFailure, or OutOfTime without time left.
         """
 
 
 def catalogue_of(manifest: Manifest) -> Catalogue:
-    """The declarations of a version, which its manifest holds: nothing is read here."""
+    """The declarations of a version, from its manifest."""
     declared = {one.collection for one in manifest.declarations}
     undeclared = tuple(sorted(one for one in manifest.collections if one not in declared))
     return Catalogue(manifest.version, manifest.declarations, undeclared)

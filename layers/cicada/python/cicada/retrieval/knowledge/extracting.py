@@ -36,8 +36,7 @@ Rules:
 class ModelExtractor:
     """Extracts names by a model that fills in forms. Thread-safe.
 
-    What a model gives counts only if it stands in the question. Where the index knows it, it is given as the index
-    spells it.
+    A name counts only if the question contains it; known names are spelt as in the index.
     """
 
     def __init__(
@@ -49,13 +48,9 @@ class ModelExtractor:
         time_budget_s: float = FILLING_TIME_BUDGET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the extractor.
+        """The model needs :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS`.
 
-        Args:
-            model: see :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS` for its longest answer.
-            names: knows how the index spells names; without it they are given as the question has them.
-            min_confidence: names below it are dropped.
-            time_budget_s: seconds at most, less where a question's limits leave less.
+        Without ``names``, which knows the index's spellings, names are spelt as in the question.
         """
         self._model = model
         self._names = names
@@ -85,7 +80,7 @@ def extracting_prompt(question: str, catalogue: Catalogue) -> Prompt:
 def named_of(
     question: str, found: NamesFound, known: KnownNames | None, min_confidence: float
 ) -> tuple[NamedEntity, ...]:
-    """What a model found, as far as the question has it: each name once, surest first, none below the threshold."""
+    """A model's names that the question contains: each once, surest first, none below the threshold."""
     asked = line_of(question)
     surest: dict[str, NamedEntity] = {}
     for one in found.names:
@@ -93,11 +88,8 @@ def named_of(
         if matched is None:
             continue
         name, confidence = matched, one.confidence
-        if (
-            known is not None
-            and (spelt := known.spelling_of(matched)) is not None
-            and spelt.confidence >= min_confidence
-        ):
+        spelt = None if known is None else known.spelling_of(matched)
+        if spelt is not None and spelt.confidence >= min_confidence:
             name, confidence = spelt.name, min(confidence, spelt.confidence)
         if name not in surest or surest[name].confidence < confidence:
             surest[name] = NamedEntity(name, confidence, matched, "model")
@@ -107,16 +99,16 @@ def named_of(
 class BothExtractors:
     """Joins the names of two extractors. Thread-safe if they are.
 
-    If one fails, both fail: an answer must not rest on half of what was to be looked for without saying so.
+    If one fails, both fail: an answer must not silently rest on half of the names.
     """
 
     def __init__(self, quick: Extractor, thorough: Extractor) -> None:
-        """Take the extractors: first the one that takes no time, such as a gazetteer, whose failure spares a call."""
+        """``quick`` runs first, such as a gazetteer: its failure saves the other's call."""
         self._quick = quick
         self._thorough = thorough
 
     def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
-        """See the port. A name that both find has the confidence of the surer."""
+        """See the port. A name that both find has the higher confidence."""
         surest: dict[str, NamedEntity] = {}
         for extractor in (self._quick, self._thorough):
             for one in extractor.extract(question, catalogue, limits):

@@ -1,4 +1,4 @@
-"""Find known names in a question without a model; the names are read once a version, beside the answers."""
+"""Finds known names in a question without a model. A background thread reads the names once a version."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ from cicada.text.terms import terms_of
 logger = logging.getLogger(__name__)
 
 NAMES_HELD = 4
-"""Sets of collections whose names are held: where filters of questions came before a question to all of them."""
+"""Sets of collections whose names are held, by the filters of questions."""
 
 
 class NameSource(Protocol):
     """Knows the names of collections."""
 
     def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
-        """The names of a catalogue's collections, of others too, or those of a version before.
+        """The names of a catalogue's collections, perhaps with others', or of an earlier version.
 
-        Raises:
-            IndexFailure, OutOfTime, Stopped: they cannot be read, or not within the limits.
+        Raises IndexFailure, OutOfTime or Stopped if they cannot be read within the limits.
         """
 
 
@@ -53,7 +52,7 @@ class _Held:
     names: KnownNames
 
     def serves(self, catalogue: Catalogue) -> bool:
-        """Whether it has all collections of a catalogue, be it of another version."""
+        """Whether it has all collections of a catalogue, perhaps of another version."""
         return all(one.collection in self.collections for one in catalogue.collections)
 
 
@@ -65,12 +64,11 @@ class _Making:
 
 
 class IndexNames:
-    """The entities of an index's passages, and the aliases that collections declare. Safe for several threads.
+    """The entities of an index's passages, and the declared aliases. Thread-safe.
 
-    They are read by a thread beside the answers: some 45 microseconds a name, which it takes of their processor. Until
-    those of a new version are there, those of the version before serve, which may lack what it names anew; whatever is
-    found is looked up in the version that answers. A question waits for them where there are none to serve: the first
-    one, and the first after a collection was added.
+    A background thread reads them, about 45 microseconds of processor time a name. Meanwhile the previous version's
+    names serve, which may lack new ones; found names are always looked up in the answering version. Only the first
+    question, and the first after a new collection, waits.
     """
 
     def __init__(self, reader: IndexReader, *, concurrency: Concurrency = THREADS) -> None:
@@ -78,11 +76,11 @@ class IndexNames:
         self._concurrency = concurrency
         self._changed = concurrency.condition()
         self._held: tuple[_Held, ...] = ()
-        """The last that were read first."""
+        """Most recent first."""
         self._making: _Making | None = None
 
     def names(self, catalogue: Catalogue, limits: SearchLimits = UNLIMITED) -> KnownNames:
-        """See the port. It fails only where no names are held; reading then goes on for later questions."""
+        """See the port. Fails only without held names; reading continues for later questions."""
         with self._changed:
             held = self._serving(catalogue)
             if held is None or held.index_version != catalogue.index_version:
@@ -90,7 +88,7 @@ class IndexNames:
         return self._awaited(catalogue, limits) if held is None else held.names
 
     def _serving(self, catalogue: Catalogue) -> _Held | None:
-        """What is held for a catalogue, best of its own version."""
+        """The held names that serve a catalogue, preferably of its own version."""
         serving = [one for one in self._held if one.serves(catalogue)]
         own = (one for one in serving if one.index_version == catalogue.index_version)
         return next(own, serving[0] if serving else None)
@@ -121,7 +119,7 @@ class IndexNames:
             forget()
 
     def _make_soon(self, catalogue: Catalogue) -> _Making:
-        """Have the names of a catalogue read, unless some are being read; returns what is."""
+        """Start reading a catalogue's names unless a read is under way; return the one under way."""
         if self._making is None:
             making = self._making = _Making(catalogue)
             self._concurrency.spawn(lambda: self._make(making), "index-names")
@@ -137,7 +135,7 @@ class IndexNames:
             making.failure = error
             logger.warning("names of the index not read", extra={"code": error.code, "why": str(error)})
         except Exception as error:
-            making.failure = error  # raised to whom waits for it
+            making.failure = error  # raised in the waiting question
             logger.exception("names of the index not read")
         with self._changed:
             if made is not None:
@@ -210,7 +208,7 @@ class Gazetteer:
         self._min_confidence = min_confidence
 
     def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
-        """See the port. Of the limits it takes time, where the names have yet to be read."""
+        """See the port. Takes time only where the names must be read first."""
         sure = (
             NamedEntity(one.name, one.confidence, one.matched, "gazetteer")
             for one in self._names.names(catalogue, limits).find(question)

@@ -41,9 +41,9 @@ S = TypeVar("S")
 
 
 class StoppableLimits(Stoppable):
-    """:class:`cicada.retrieval.ports.SearchLimits` within others', with less time, that can be stopped by themselves.
+    """:class:`cicada.retrieval.ports.SearchLimits` within others, with less time and a stop of their own. Thread-safe.
 
-    As a context they hear the others' stop. Thread-safe.
+    As a context they listen for the others' stop.
     """
 
     def __init__(self, limits: SearchLimits, time_s: float, clock: Callable[[], float]) -> None:
@@ -85,10 +85,9 @@ def both(
     limits: StoppableLimits,
     concurrency: Concurrency,
 ) -> tuple[R, S]:
-    """Do two things at the same time, and return what both give.
+    """Run two functions in parallel, and return both results.
 
-    The first failure stops the limits, and with them whatever the other has under way; the other's use is accounted for
-    before the failure is raised.
+    The first failure stops the limits, and so the other's calls; it is raised once the other's use is noted.
     """
     failures: list[BaseException] = []
     ones: list[R] = []
@@ -97,7 +96,7 @@ def both(
     def run(do: Callable[[], None]) -> None:
         try:
             do()
-        except BaseException as error:  # the other must not go on, whatever it is
+        except BaseException as error:  # stop the other in any case
             failures.append(error)
             limits.stop()
 
@@ -110,9 +109,9 @@ def both(
 logger = logging.getLogger(__name__)
 
 PLAIN_SEARCH = "plain_search"
-"""The code of a context that was found by likeness alone, though something had been chosen."""
+"""The code of a context found by similarity alone, despite a choice."""
 _TRIES = 2
-"""Rounds in which another version of the index is published, before one plain search has to do."""
+"""Attempts at a consistent index version before a plain search."""
 _NOTHING_THERE = Degradation(
     PLAIN_SEARCH, "Nothing was found in the sections that were chosen for the question, so everything was searched."
 )
@@ -123,20 +122,20 @@ _CHANGED = Degradation(
 
 @dataclass(frozen=True)
 class Gathered:
-    """The context of a question, and how it came about."""
+    """The context of a question, and how it was found."""
 
     chosen: tuple[Chosen, ...]
-    """In the order of their weight."""
+    """The weightiest first."""
     found: int
-    """Distinct passages that there were to choose from."""
+    """Distinct passages to choose from."""
     index_version: str
     searched: int
-    """Passages that were ranked: of each collection as many as the largest of its searches ranked."""
+    """Ranked passages: the sum of each collection's largest search."""
     engine: str
     choices: tuple[CollectionChoice, ...]
     named: tuple[NamedEntity, ...]
     plans: tuple[CollectionPlan, ...]
-    """What was asked of each collection; empty after a plain search."""
+    """Empty after a plain search."""
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     """By step: select_extract, resolve, query, assemble."""
@@ -159,14 +158,9 @@ class KnowledgeSearch:
         concurrency: Concurrency = THREADS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the steps.
+        """``catalogue`` gives the current version's declarations; ``retriever`` calls no model but the embedding's.
 
-        Args:
-            catalogue: the declarations of the version that a search would use now.
-            retriever: searches the index of the declarations, without models of its own beside the embedding's.
-            passages_per_collection: searched for of each collection, shared out among its intentions.
-            budget_s: seconds for all steps, less where the question's limits leave less.
-            clock: monotonic seconds.
+        A collection's intentions share its ``passages_per_collection``. ``budget_s`` bounds all steps.
         """
         self._catalogue = catalogue
         self._selector = selector
@@ -180,13 +174,10 @@ class KnowledgeSearch:
         self._clock = clock
 
     def gather(self, asked: SearchQuery) -> Gathered | None:
-        """The context of a question; None where no collection that it may search declares anything.
+        """The context of a question; None where no allowed collection has a declaration.
 
-        Its filters hold for every search, its ``top_k`` and ``min_score`` for a plain one.
-
-        Raises:
-            IndexFailure, ModelError, BudgetSpent, DependencyDown, OutOfTime: one of the steps failed, and so the whole.
-            Stopped: the limits' stop.
+        The query's filters hold for every search, its ``top_k`` and ``min_score`` for a plain one. Raises IndexFailure,
+        ModelError, BudgetSpent, DependencyDown or OutOfTime if a step fails, or Stopped.
         """
         catalogue = in_play(self._catalogue(), asked.filters.collections)
         if not catalogue.collections:
@@ -195,16 +186,15 @@ class KnowledgeSearch:
         with StoppableLimits(asked.limits, self._budget_s, self._clock) as limits:
             gathered = self._gathered(replace(asked, limits=limits), catalogue, limits, timings_ms)
         if gathered is not None:
-            _tell(gathered)
+            _trace(gathered)
         return gathered
 
     def _gathered(
         self, asked: SearchQuery, catalogue: Catalogue, limits: StoppableLimits, timings_ms: dict[str, float]
     ) -> Gathered | None:
-        """The context, all of one version: what was chosen by its declarations is found in it, or it begins anew.
+        """The context, all of one index version: another version than the declarations' starts it again.
 
-        A reader's version only ever grows. So where all searches saw that of the declarations, what was read between
-        was of it too.
+        A reader's version only grows. So if all searches saw the declarations' version, the resolver did too.
         """
         choices, named = self._wanted(asked.text, catalogue, limits, timings_ms)
         for _ in range(_TRIES):
@@ -260,7 +250,7 @@ class KnowledgeSearch:
         catalogue: Catalogue,
         limits: SearchLimits,
     ) -> tuple[NamedSection, ...]:
-        """Where what is named stands, in the collections that were chosen; where none was, in all."""
+        """The places of the names in the chosen collections, or in all without a choice."""
         if limits.time_left_s() <= 0:
             raise OutOfTime("no time was left to search")
         chosen = dict.fromkeys(one.collection for one in choices)
@@ -270,9 +260,9 @@ class KnowledgeSearch:
     def _found(
         self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue
     ) -> tuple[tuple[SearchHits, ...], tuple[Degradation, ...]]:
-        """What the searches brought, and whether what was chosen had to be done without.
+        """The hits of all searches, and a degradation if the chosen sections had none.
 
-        Collections that declare nothing cannot be chosen, and are always searched too.
+        Collections without a declaration cannot be chosen, and are always searched.
         """
         queries = collection_queries(plans, catalogue, asked, passages_per_collection=self._passages_per_collection)
         if not any(plan.choices for plan in plans):
@@ -314,8 +304,8 @@ def _searched(found: Sequence[SearchHits]) -> int:
     return most[()] if () in most else sum(most.values())
 
 
-def _tell(gathered: Gathered) -> None:
-    """Tell how the context came about in the request's story: names and words of the question are not told."""
+def _trace(gathered: Gathered) -> None:
+    """Log how the context was found to the request trace, without names or words of the question."""
     log_event(
         logger,
         "gathered",

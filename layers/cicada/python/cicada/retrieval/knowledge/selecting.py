@@ -1,4 +1,4 @@
-"""Collections and intentions chosen by a model: one call for all of them, in place of a router a collection."""
+"""Chooses collections and intentions by one model call, instead of one router a collection."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from cicada.retrieval.knowledge.structured_calls import (
 from cicada.retrieval.ports import SearchLimits
 
 MAX_CHOICES = 6
-"""Of a question: the surest. What wants more is asked in parts."""
+"""Of a question, the surest."""
 EXAMPLES_SHOWN = 2
-"""Of each intention's examples, how many the model is shown: each costs about ten tokens a question."""
+"""Examples of each intention in the prompt, about ten tokens each."""
 NAMES_SHOWN = 40
-"""Of each collection's declared names, how many the model is shown: they tell collections of different worlds apart, at
-about four tokens each."""
+"""Declared names of each collection in the prompt, about four tokens each: they distinguish collections."""
 CATALOGUES_HELD = 8
-"""Forms and instructions that are kept: of the last versions, and of some that a question's filters chose."""
+"""Cached forms and instructions, by version and filtered collections."""
 PURPOSE = "select_intentions"
 
 _SYSTEM = """\
@@ -62,14 +61,7 @@ class ModelSelector:
         time_budget_s: float = FILLING_TIME_BUDGET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the selector.
-
-        Args:
-            model: see :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS` for its longest answer.
-            min_confidence: choices below it are dropped.
-            examples_shown: of each intention's examples, at most.
-            time_budget_s: seconds at most, less where a question's limits leave less.
-        """
+        """The model needs :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS`."""
         self._model = model
         self._min_confidence = min_confidence
         self._examples_shown = examples_shown
@@ -102,7 +94,7 @@ class ModelSelector:
 
 
 def choices_of(selection: Selection, catalogue: Catalogue, min_confidence: float) -> tuple[CollectionChoice, ...]:
-    """A model's needs as choices: each once, surest first, none below the threshold and none that is not declared."""
+    """A model's needs as distinct declared choices, surest first, none below the threshold."""
     surest: dict[str, float] = {}
     for one in selection.needs:
         surest[one.need] = max(one.confidence, surest.get(one.need, 0.0))
@@ -116,9 +108,9 @@ def choices_of(selection: Selection, catalogue: Catalogue, min_confidence: float
 
 
 def selecting_system(catalogue: Catalogue, examples_shown: int = EXAMPLES_SHOWN) -> str:
-    """The instructions: the same for every question to a catalogue, so that a service can keep them.
+    """The instructions: the same for every question to a catalogue, so that a service can cache them.
 
-    Every declared text is escaped, so that none can pose as another part.
+    Declared texts are escaped, so that none can pose as another part.
     """
     return _SYSTEM.format(collections="\n\n".join(_collection(one, examples_shown) for one in catalogue.collections))
 

@@ -15,11 +15,11 @@ from cicada.retrieval.pipelines.stages import OpenUse, most_of
 from cicada.retrieval.ports import SearchLimits
 
 FILLING_MAX_TOKENS = 512
-"""An answer's longest: six choices or a dozen names take less than half of it."""
+"""The longest answer; six choices or a dozen names take less than half of it."""
 FILLING_TIME_BUDGET_S = 8.0
-"""Seconds for one form, retries included: the asker waits for it before the first word."""
+"""Seconds for one form, retries included: the user waits for it before the first word."""
 BETWEEN = "/"
-"""Stands between a collection and an intention in a form: no name of either has it."""
+"""Separates a collection and an intention in a form; no name contains it."""
 
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, description="0 to 1")]
 
@@ -56,11 +56,11 @@ class NamesFound(BaseModel):
 def selection_form(catalogue: Catalogue) -> type[Selection]:
     """The form of a selection, restricted to a catalogue's collections and intentions.
 
-    A collection and its intention are one value, so that none can be chosen of another collection. Raises ValueError if
-    no collection declares itself.
+    A collection and its intention are one value, so that no other pair can be chosen. Raises ValueError for an empty
+    catalogue.
     """
     pairs = tuple(
-        needed(one.collection, intention.name) for one in catalogue.collections for intention in one.intentions
+        f"{one.collection}{BETWEEN}{intention.name}" for one in catalogue.collections for intention in one.intentions
     )
     if not pairs:
         raise ValueError("no collection declares itself")
@@ -74,11 +74,6 @@ def selection_form(catalogue: Catalogue) -> type[Selection]:
     return cast("type[Selection]", form)
 
 
-def needed(collection: str, intention: str) -> str:
-    """A collection and an intention as a form has them."""
-    return f"{collection}{BETWEEN}{intention}"
-
-
 def fill_form(
     model: StructuredModel,
     prompt: Prompt,
@@ -89,14 +84,9 @@ def fill_form(
     time_budget_s: float = FILLING_TIME_BUDGET_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> Form:
-    """Have a model fill in a form within limits, which are told what it took, however it ends.
+    """Have a model fill in a form within ``limits``, which note its use in any case.
 
-    ``time_budget_s`` bounds it in seconds, less where the limits leave less.
-
-    Raises:
-        ModelError: as the model's.
-        BudgetSpent, OutOfTime: the limits leave no call, or no time.
-        Stopped: the limits' stop.
+    Raises ModelError, BudgetSpent or OutOfTime without a call or time left, or Stopped.
     """
     left_s = limits.time_left_s()
     if left_s <= 0:

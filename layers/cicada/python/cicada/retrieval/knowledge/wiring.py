@@ -1,4 +1,4 @@
-"""The way from a question to its context, with the adapters that a deployment's settings name."""
+"""Wires the search of declared collections with the models that a deployment's settings name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ ExtractorName = Literal["model", "gazetteer", "both"]
 
 @dataclass(frozen=True)
 class KnowledgeOptions:
-    """What a deployment decides."""
+    """The deployment's settings."""
 
     selector_model_id: str
     """Chooses collections and intentions."""
     extractor_model_id: str
-    """Finds names; of no use with the extractor ``gazetteer``."""
+    """Finds names; unused by the extractor ``gazetteer``."""
     extractor: ExtractorName = "both"
     min_intention_confidence: float = MIN_INTENTION_CONFIDENCE
     min_entity_confidence: float = MIN_ENTITY_CONFIDENCE
@@ -47,9 +47,8 @@ class KnowledgeOptions:
     """Of all chosen passages together."""
     passages_per_collection: int = DEFAULT_PASSAGES_PER_COLLECTION
     min_score: float = DEFAULT_MIN_SCORE
-    """What a passage must score that no name and no intention vouches for."""
+    """For passages without a named entity or an intention."""
     budget_s: float = DEFAULT_KNOWLEDGE_BUDGET_S
-    """For the whole way."""
 
 
 def build_knowledge(
@@ -63,16 +62,8 @@ def build_knowledge(
 ) -> KnowledgeSearch:
     """Wire selecting, extracting, resolving, searching and assembling.
 
-    Args:
-        options: the choice.
-        reader: the index, whose declarations and names are used.
-        retriever: one plain search of that index a query; a pipeline would call its models for each of them.
-        models: makes models that fill in forms.
-        tokens_of: a passage's tokens in a prompt.
-        guard_model: what stands in front of a model, such as its circuit breaker.
-
-    Raises:
-        SettingsInvalid: no endpoint has such a model.
+    ``retriever`` makes plain searches: a pipeline would call its models for each of them. ``guard_model`` wraps a
+    model, such as in its circuit breaker. Raises SettingsInvalid if no endpoint has such a model.
     """
 
     def model(model_id: str) -> StructuredModel:

@@ -46,21 +46,10 @@ _OVERTAKEN = "another load of S3 Vectors has begun meanwhile"
 class Version(Protocol):
     """One version of the index, as a load reads it."""
 
-    @property
-    def version(self) -> str:
-        """Its id."""
-
-    @property
-    def count(self) -> int:
-        """Passages in it."""
-
-    @property
-    def embedding_model_id(self) -> str:
-        """What it is embedded with."""
-
-    @property
-    def dimensions(self) -> int:
-        """Of its vectors."""
+    version: str
+    count: int
+    embedding_model_id: str
+    dimensions: int
 
     def passages(self) -> Iterable[tuple[Passage, NDArray[np.float32]]]:
         """Every passage with its unit vector, shape ``(d,)``."""
