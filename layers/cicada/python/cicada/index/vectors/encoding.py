@@ -1,6 +1,6 @@
-"""Encoding the vectors of a segment: clusters, sign codes, 8-bit rows, and the exact rows for compaction.
+"""Encodes the vectors of a segment: clusters, sign codes, 8-bit rows, and the exact rows for compaction.
 
-Clusters are groups of similar rows of limited size, in an order in which neighbours are similar too.
+Clusters are groups of similar rows of limited size, ordered so that neighbours are similar too.
 Source: Lloyd, "Least squares quantization in PCM", 1982, on a sample of the rows.
 """
 
@@ -17,11 +17,8 @@ from cicada.index.vectors import part as layout
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-MIN_MEAN_ROWS = 128
-"""The average rows of a cluster in small segments. Smaller clusters lead a search to better rows for the same work, but
-their centroids take memory and time."""
-CENTROID_BYTES = 768 << 10
-"""The limit for a segment's centroids as float16; with many rows or dimensions, clusters get larger instead."""
+MIN_MEAN_ROWS = 128  # rows per cluster in small segments: smaller clusters guide better, but centroids cost memory
+CENTROID_BYTES = 768 << 10  # limit for a segment's centroids as float16; beyond it, clusters get larger
 MAX_MEANS = 4  # the largest cluster, in multiples of the mean number of rows
 _SAMPLE_PER_CLUSTER = 32
 _ITERATIONS = 6
@@ -29,12 +26,10 @@ _BLOCK_ROWS = 8192
 
 
 def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
-    """Group finite vectors, shape ``(n, d)``, by k-means; the same seed gives the same clusters.
+    """Group finite vectors ``(n, d)`` by k-means; the same seed gives the same clusters.
 
-    Returns:
-        ``order``, shape ``(n,)``: the rows, cluster by cluster, in a cluster by position; and ``offsets``, shape
-        ``(k + 1,)``: where in it each cluster begins. No cluster is empty or has more than :data:`MAX_MEANS` times
-        :func:`mean_rows`, and neighbouring clusters are similar.
+    Returns the rows cluster by cluster ``(n,)``, and the offsets of the clusters ``(k + 1,)``. No cluster is empty or
+    has more than :data:`MAX_MEANS` times :func:`mean_rows`.
     """
     generator = np.random.default_rng(seed)
     clusters = list(_limited(vectors, np.arange(len(vectors)), mean_rows(*vectors.shape), generator))
@@ -46,14 +41,14 @@ def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
 
 
 def mean_rows(count: int, dimensions: int) -> int:
-    """How many rows a cluster is to have on average."""
+    """The target number of rows per cluster."""
     return max(MIN_MEAN_ROWS, -(-2 * count * dimensions // CENTROID_BYTES))
 
 
 def _limited(
     vectors: Floats, members: Indices, mean: int, generator: np.random.Generator, again: bool = True
 ) -> Iterator[Indices]:
-    """Cluster the members; a cluster that is too large is clustered again, then cut (its rows may all be equal)."""
+    """Cluster the members. A cluster that is too large is clustered again, then cut: its rows may all be equal."""
     wanted = -(-len(members) // mean)
     for cluster in _kmeans(vectors, members, wanted, generator):
         if len(cluster) <= MAX_MEANS * mean:
@@ -85,7 +80,7 @@ def _kmeans(vectors: Floats, members: Indices, wanted: int, generator: np.random
 
 
 def _grouped(owners: Indices) -> tuple[Indices, Indices, Indices]:
-    """Positions by owner, where each owner's begin, and the owners that have any."""
+    """Positions sorted by owner, where each owner's positions start, and the owners with positions."""
     order = np.argsort(owners, kind="stable")
     found, starts = np.unique(owners[order], return_index=True)
     return order, starts, found
@@ -101,7 +96,7 @@ def _nearest(rows: Floats, centroids: Floats) -> Indices:
 
 
 def _tour(means: Floats) -> list[int]:
-    """Visit each centroid, going to the nearest that was not visited yet."""
+    """A path through all centroids, always to the nearest one left."""
     lengths = np.einsum("ij,ij->i", means, means)
     distances = lengths[:, None] + lengths - 2 * (means @ means.T)
     here, tour = 0, [0]
@@ -118,13 +113,10 @@ _LARGEST = 16.0  # the limit for a coordinate: far above any of a unit row, far 
 
 
 def encode_vectors(vectors: Floats, *, seed: int = 0) -> tuple[NDArray[np.intp], Encoded]:
-    """Encode the vectors of a segment, shape ``(n, d)``, rows of unit length.
+    """Encode the vectors of a segment, unit rows of shape ``(n, d)``. Raises ValueError for other input.
 
-    The same vectors and seed give the same order, and on the same machine the same bytes. Raises ValueError if the
-    shape is another, or a number is not finite or far above those of a unit row.
-
-    Returns:
-        ``order``, shape ``(n,)``: the position in ``vectors`` of each row of the segment; and the sections.
+    Returns for each row of the segment its position in ``vectors``, shape ``(n,)``, and the sections. The same vectors
+    and seed give the same order, and on the same machine the same bytes.
     """
     if vectors.ndim != 2 or not 0 < vectors.shape[1] <= layout.MAX_DIMENSIONS:
         raise ValueError(f"vectors of shape {vectors.shape}")
@@ -185,10 +177,10 @@ def _radii(
 
 
 def _quantise(residuals: Floats, rows: NDArray[np.uint8]) -> None:
-    """Write each residual as int8 multiples of a scale, the 127th part of its largest coordinate, and the scale."""
+    """Write each residual as int8 multiples of a scale, 1/127 of its largest coordinate, and the scale."""
     dimensions = residuals.shape[1]
     scales = np.abs(residuals).max(axis=1) / np.float32(127)
-    # A residual that is zero, or too small to divide by, is written as zeros.
+    # A residual that is too small to divide by is written as zeros.
     scales[scales < np.finfo(np.float32).tiny] = 0
     steps = np.divide(residuals, scales[:, None], out=np.zeros_like(residuals), where=scales[:, None] > 0)
     rows[:, :dimensions] = np.rint(steps).astype(np.int8).view(np.uint8)

@@ -1,4 +1,4 @@
-r"""The vectors of one segment: how they lie in its sections, their rotation, and the opened part.
+r"""The vectors of one segment: the layout of their sections, their rotation, and the opened part.
 
 All numbers are little-endian. With ``n`` rows of ``d`` dimensions in ``k`` clusters, ``w = ceil(d / 64)``, all vectors
 but the exact ones rotated:
@@ -15,13 +15,13 @@ section                   part type             content
 ``vectors.exact``         body float16 (n, d)   the rows as given, unrotated; read by compaction alone
 ========================= ==== ================ ===============================================================
 
-The residual is ``row - centroid`` with the centroid as it was rounded to float16. In the codes each cluster is filled
-up to whole *units* of 32 rows, ``m`` in all. The rows of a cluster are in the order of their residuals' lengths, so
-that those of a unit are about equally long: one length stands for all, and the differing bits alone tell them apart.
+The residual is ``row - centroid`` with the centroid rounded to float16. In the codes each cluster is padded to whole
+*units* of 32 rows, ``m`` in all. The rows of a cluster are sorted by the lengths of their residuals, so that those of a
+unit are about equal: a unit stores their mean length alone.
 
-The rotation is fixed and orthogonal. Embeddings keep most of their variance in some coordinates; a sign code spends one
-bit on each coordinate and an 8-bit row one step size on all of them, so both gain when the variance is spread evenly. A
-product of random sign flips and Hadamard transforms does that at almost no cost, and keeps every dot product.
+The rotation is fixed and orthogonal, so it keeps dot products. Embeddings have most of their variance in few
+coordinates, but a sign code has one bit per coordinate and an 8-bit row one step size for all: both are more exact when
+the variance is spread evenly. Random sign flips and Hadamard transforms spread it at almost no cost.
 
 Source: Ailon and Chazelle, "The Fast Johnson-Lindenstrauss Transform", 2009; windows for dimensions that are no power
 of two as in Gao et al., "Practical and Asymptotically Optimal Quantization of High-Dimensional Vectors", 2024.
@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -64,13 +65,13 @@ def row_bytes(dimensions: int) -> int:
 
 
 def unit_offsets(offsets: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The first unit of each cluster in the codes, then the number of units, from the offsets of the clusters' rows."""
+    """The first unit of each cluster in the codes, then the number of units."""
     units = (np.diff(offsets) + UNIT_ROWS - 1) // UNIT_ROWS
     return np.concatenate(([0], np.cumsum(units)))
 
 
 def pack_signs(positive: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Pack shape ``(n, d)`` into 64-bit words, shape ``(n, ceil(d / 64))``, filled up with zeros."""
+    """Pack shape ``(n, d)`` into 64-bit words, shape ``(n, ceil(d / 64))``, padded with zeros."""
     packed = np.packbits(positive, axis=1)
     size = 8 * words_of(positive.shape[1])
     if packed.shape[1] != size:
@@ -85,7 +86,7 @@ _ROTATED_ROWS = 4096
 
 
 def rotate(vectors: Floats) -> Floats:
-    """Rotate rows, shape ``(n, d)``, into a new array, by a rotation that depends on ``d`` only and never changes."""
+    """Rotate rows ``(n, d)`` into a new array. The rotation depends on ``d`` only and never changes."""
     count, dimensions = vectors.shape
     window = 1 << (dimensions.bit_length() - 1)
     rotated = np.empty((count, dimensions), dtype=np.float32)
@@ -121,7 +122,7 @@ def _hadamard(size: int) -> Floats:
 
 @lru_cache(maxsize=8)
 def _signs(dimensions: int) -> list[Floats]:
-    """One row of signs for each round, from a hash: the same in every version of numpy and on every machine."""
+    """A row of signs per round, from a hash: numpy's generators may change between versions."""
     size = (dimensions + 7) // 8
     drawn = hashlib.shake_256(f"cicada rotation {dimensions}".encode()).digest(_ROUNDS * size)
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(_ROUNDS, size), axis=1, count=dimensions)
@@ -144,8 +145,7 @@ class VectorPart:
             cluster's rows.
     """
 
-    body_names: ClassVar[tuple[str, ...]] = (CODES, ROWS)
-    """Sections that a search needs in memory to read nothing, the most useful first."""
+    body_names: ClassVar[tuple[str, ...]] = (CODES, ROWS)  # sections that searches read, the most useful first
 
     def __init__(self, sections: Sections, count: int, dimensions: int) -> None:
         """Check the head against the segment's numbers of rows and dimensions. Raises IndexCorrupt."""
@@ -154,12 +154,7 @@ class VectorPart:
         self.dimensions = dimensions
         if count < 0 or not 0 < dimensions <= MAX_DIMENSIONS:
             raise IndexCorrupt(f"a segment of {count} vectors of {dimensions} dimensions")
-        meta = sections.meta(PART)
-        if meta.get("format") != FORMAT:
-            raise IndexCorrupt(f"vectors of format {meta.get('format')!r}, not {FORMAT}")
-        clusters = meta.get("clusters")
-        if type(clusters) is not int or not (0 < clusters <= count or clusters == count == 0):
-            raise IndexCorrupt(f"{clusters!r} clusters of {count} vectors")
+        clusters = _clusters(sections.meta(PART), count)
         self.offsets = self._head(OFFSETS, "<u4", (clusters + 1,)).astype(np.intp)
         if self.offsets[0] != 0 or self.offsets[-1] != count or np.any(self.offsets[1:] <= self.offsets[:-1]):
             raise IndexCorrupt("the clusters of the vectors do not cover the rows")
@@ -173,7 +168,7 @@ class VectorPart:
         self.spreads: Floats = self._head(SPREADS, "<f4", (clusters,)).astype(np.float32)
         self.lengths: Floats = np.einsum("ij,ij->i", self.centroids, self.centroids)
         if not (np.all(np.isfinite(self.lengths)) and np.all((self.spreads >= 0) & (self.spreads <= _LONGEST))):
-            raise IndexCorrupt("the centroids of the vectors are not finite numbers")
+            raise IndexCorrupt("the centroids of the vectors are not finite")
         self._check_size(CODES, len(self.unit_owners) * (8 * words_of(dimensions) * UNIT_ROWS + 4))
         self._check_size(ROWS, count * row_bytes(dimensions))
         self._check_size(EXACT, count * dimensions * 2)
@@ -212,7 +207,16 @@ class VectorPart:
         return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
+def _clusters(meta: Mapping[str, Any], count: int) -> int:
+    if meta.get("format") != FORMAT:
+        raise IndexCorrupt(f"vectors of format {meta.get('format')!r}, not {FORMAT}")
+    clusters = meta.get("clusters")
+    if type(clusters) is not int or not (0 < clusters <= count or clusters == count == 0):
+        raise IndexCorrupt(f"{clusters!r} clusters of {count} vectors")
+    return clusters
+
+
 def decode_vectors(part: VectorPart, gather: Gather) -> Floats:
-    """The exact rows, shape ``(n, d)``, in the segment's order; encoding them again loses no precision."""
+    """The exact rows ``(n, d)`` in the segment's order. Encoding them again loses no precision."""
     (data,) = gather([whole(part.sections, EXACT)])
     return np.frombuffer(data, dtype="<f2").reshape(part.count, part.dimensions).astype(np.float32)

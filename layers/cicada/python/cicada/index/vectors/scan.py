@@ -26,10 +26,10 @@ from cicada.index.vectors.part import UNIT_ROWS, VectorPart, pack_signs, rotate
 
 
 class _Buffers(threading.local):
-    """Memory that a thread uses again in its next search.
+    """Memory that a thread reuses in its next search.
 
-    A fresh array of more than about 100 KB costs a page fault every 4 KB in many processes, because the allocator gives
-    such memory back to the system at once. That can take longer than the computation in it.
+    The allocator returns arrays above about 100 KB to the system at once, so a new one costs a page fault every 4 KB.
+    That can take longer than the computation.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ _buffers = _Buffers()
 
 
 def scratch(use: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array with arbitrary content; valid until the same thread asks for the same use again."""
+    """An array with arbitrary content, valid until the same thread requests the same use again."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _buffers.by_use.get(use)
     if buffer is None or len(buffer) < size:
@@ -51,8 +51,8 @@ def scratch(use: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 Floats = NDArray[np.float32]
 
 _LUCKY_COSINE = 0.45
-"""The cosine of the assumed angle at the centroid between the query and a cluster's best row. 0 would rank clusters by
-their average rows; the best row lies more towards the query. 0.4 to 0.5 ranked best on real and on random data."""
+"""The cosine assumed at the centroid between the query and a cluster's best row, which lies more towards the query than
+an average row (0). 0.4 to 0.5 ranked best on real and on random data."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,9 @@ class SegmentProbe:
         query: the rotated query, shape ``(d,)``, unit length.
         products: dot product with each centroid, shape ``(k,)``.
         squares: squared distance to each centroid, shape ``(k,)``.
-        distances: estimated squared distance of each cluster's nearest row, shape ``(k,)``; comparable across segments,
-            and only good for ranking.
-        allowed: which rows may be found; None for all.
-        counts: rows of each cluster that may be found, shape ``(k,)``.
+        distances: estimated squared distance of each cluster's nearest row, ``(k,)``, for ranking across segments.
+        allowed: a mask of the rows that may be found, None for all.
+        counts: allowed rows of each cluster, shape ``(k,)``.
     """
 
     part: VectorPart
@@ -96,12 +95,12 @@ class SegmentProbe:
 
     @property
     def total(self) -> int:
-        """Rows that may be found."""
+        """Allowed rows."""
         return int(self.counts.sum())
 
 
 def unit_query(query: Floats, dimensions: int) -> Floats:
-    """Rotate a query like the rows, at unit length. Raises ValueError for another shape, or no direction."""
+    """Rotate a query like the rows, to unit length. Raises ValueError for another shape, or no direction."""
     if query.shape != (dimensions,):
         raise ValueError(f"a query of shape {query.shape} for vectors of {dimensions} dimensions")
     length = np.linalg.norm(query.astype(np.float64))
@@ -121,26 +120,24 @@ def _true_counts(allowed: NDArray[np.bool_], offsets: NDArray[np.intp]) -> NDArr
 
 Indices = NDArray[np.intp]
 
-ALWAYS_SCANNED_ROWS = 32_768  # the least number of rows that are scanned, if there are as many
-SCANNED_SHARE = 0.33
-"""Of more rows, the likeliest clusters are scanned until they have this share of the rows that may be found."""
-_BLOCK_WORDS = 98_304
-"""Words of codes scanned at a time: enough to hide the cost of the calls, few enough to stay in a cache."""
-_FILLED_GAP_UNITS = 24  # gaps of up to so many units are scanned too: that takes less time than leaving them out
+ALWAYS_SCANNED_ROWS = 32_768  # the least number of rows scanned
+SCANNED_SHARE = 0.33  # of more rows, the likeliest clusters are scanned up to this share of the allowed rows
+_BLOCK_WORDS = 98_304  # words of codes per numpy call: enough to hide the call's cost, few enough to stay in a cache
+_FILLED_GAP_UNITS = 24  # gaps of up to this many units are scanned too: that takes less time than skipping them
 _STRETCH_UNITS = 4_096  # units after which the bound is updated
 _ALL_BITS = np.iinfo(np.uint16).max
 _UNIT_SHIFT = UNIT_ROWS.bit_length() - 1
 _SEGMENT_SHIFT = 32  # a row and its segment are one number
 _LEAST_SLOPE = np.float32(1e-6)  # for a query or rows at the centroid, whose distances do not depend on the bits
-_SAMPLED = 16  # one row in so many is sampled for the first bound
-_MARGIN = 1.4  # the first bound is meant to let through so many times the wanted rows
+_SAMPLED = 16  # one row in 16 is sampled for the first bound
+_MARGIN = 1.4  # the first bound should pass this many times the wanted rows
 
 
 def scan(probes: Sequence[SegmentProbe], wanted: int) -> list[Indices]:
-    """Find the ``wanted`` rows that deserve an exact score, by probe, ascending; all codes must be in memory."""
+    """The ``wanted`` nearest rows by estimate, by probe, ascending. All codes must be in memory."""
     nearest = _Nearest(wanted)
     chosen = _likely_clusters(probes)
-    # The segment with the likeliest cluster first: its rows set a bound that excludes most rows of the others.
+    # Start with the segment of the likeliest cluster: its rows set a bound that excludes most rows of the others.
     for position in sorted(range(len(probes)), key=lambda position: probes[position].distances.min(initial=np.inf)):
         if np.any(chosen[position]):
             _ClusterQueries(position, probes[position]).scan(chosen[position], nearest)
@@ -151,8 +148,7 @@ class _Nearest:
     """The rows with the smallest distances of all that were offered."""
 
     def __init__(self, wanted: int) -> None:
-        self.bound = np.inf
-        """Rows farther than this are not wanted any more."""
+        self.bound = np.inf  # rows farther than this cannot be among the wanted
         self.wanted = wanted
         self._places: list[Indices] = []
         self._distances: list[Floats] = []
@@ -216,7 +212,7 @@ class _ClusterQueries:
         self._bases = probe.squares[owners] + radii * radii - turns
 
     def scan(self, clusters: NDArray[np.bool_], nearest: _Nearest) -> None:
-        """Offer the rows of some clusters, and those in small gaps between them."""
+        """Offer the rows of these clusters and of small gaps between them."""
         units = _without_gaps(np.flatnonzero(clusters[self._probe.part.unit_owners]))
         for start in range(0, len(units), _STRETCH_UNITS):
             self._scan_units(units[start : start + _STRETCH_UNITS], nearest)
@@ -231,7 +227,7 @@ class _ClusterQueries:
         nearest.offer(self._position, rows, distances)
 
     def _guessed_bound(self, units: Indices, bits: NDArray[np.uint16], wanted: int) -> float:
-        """A distance, estimated from a sample, that somewhat more than the wanted rows do not exceed."""
+        """A distance, estimated from a sample, within which somewhat more than the wanted rows lie."""
         sample = self._bases[units, None] + self._slopes[units, None] * bits[:, ::_SAMPLED]
         found_of_all = self._probe.total / self._probe.part.count
         rank = int(_MARGIN * wanted / (_SAMPLED * found_of_all))
@@ -246,7 +242,7 @@ class _ClusterQueries:
         return self._distances(units, bits.reshape(-1), np.flatnonzero(near))
 
     def _distances(self, units: Indices, bits: NDArray[np.uint16], places: Indices) -> tuple[Indices, Floats]:
-        """The rows at some places in the units that exist and may be found, and their distances."""
+        """The existing, allowed rows at these places in the units, and their distances."""
         part, allowed = self._probe.part, self._probe.allowed
         unit = units[places >> _UNIT_SHIFT]
         row = part.unit_rows[unit] + (places & (UNIT_ROWS - 1))
