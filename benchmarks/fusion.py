@@ -175,7 +175,7 @@ class Corpus:
             self.rows_of.setdefault(locator.message_id, []).append(row)
             self.episodes.append(locator.episode_id)
         self._embedder = embedder
-        self._vectors = passage_vectors(embedder, items, {}, _tell).vectors
+        self._vectors, _ = passage_vectors(embedder, items, {}, _tell)
         rows = analyse([item.parts for item in items], [None] * len(items))
         encoded = encode_lexical(rows, np.arange(len(items)))
         self._words = LexicalPart(MemorySections({"lexical": encoded}), len(items))

@@ -1,6 +1,6 @@
-"""Planning a change of one collection: the passages to write, and the rows to delete.
+"""Plans a change of one collection: the passages to write, and the rows to delete.
 
-A :class:`PassageStream` holds incoming passages: their digests are in memory, the rest is read when it is written.
+The digests of a :class:`PassageStream` are in memory; its passages are read when they are written.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests,
 from cicada.index.embedding import Vector
 from cicada.index.segment import content_digest, digests, id_digest
 
-Places = NDArray[np.intp]  # positions in an intake
+Places = NDArray[np.intp]  # positions in a PassageStream
 
 
 @dataclass(frozen=True)
 class Supply:
-    """Some of an intake's passages, whole."""
+    """Some passages of a stream, in memory."""
 
     items: Sequence[Indexable]
-    known: Mapping[bytes, Vector]  # vectors by recipe, as far as they are made already
+    known: Mapping[bytes, Vector]  # vectors by recipe that are made already
 
 
 class PassageStream(Protocol):
-    """Passages of one collection, no two with one id, in the order in which to write them."""
+    """Passages of one collection with distinct ids, in the order in which to write them."""
 
     @property
     def ids(self) -> IdDigests:
-        """One for each passage."""
+        """A digest of each passage's id."""
 
     @property
     def contents(self) -> ContentDigests:
-        """Digests of each passage's content."""
+        """A digest of each passage's content."""
 
     def slices(self, chosen: Places, rows: int) -> Sequence[Places]:
         """Cut the chosen passages into pieces that fit into memory and into segments of ``rows`` rows."""
@@ -72,23 +72,21 @@ class InMemory:
 
 @dataclass(frozen=True)
 class CollectionChange:
-    """A change of one collection, planned upon what it holds in one version."""
+    """A change of one collection, planned on its content in one version."""
 
     collection: str
     intake: PassageStream
-    chosen: Places  # passages of the intake to write: the new and the changed ones
-    gone: IdDigests  # passages whose rows to delete: the changed and the removed ones
-    stands: Callable[[CollectionSnapshot], bool]
-    """Whether the change still applies to what the collection holds after others have changed it."""
+    chosen: Places  # new and changed passages, to write
+    gone: IdDigests  # changed and removed passages, whose rows to delete
+    stands: Callable[[CollectionSnapshot], bool]  # whether it still applies after others changed the collection
 
 
 def replacement(
     collection: str, intake: PassageStream, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()
 ) -> CollectionChange:
-    """The collection holds exactly these passages, and what it has of the sources that are kept.
+    """The collection holds exactly these passages and those of the kept sources. Stands if nothing else changed in it.
 
-    It stands while nobody changes the collection's content. Raises CorpusInvalid if a kept passage has the same id as
-    one of these.
+    Raises CorpusInvalid if a kept passage has the id of one of these.
     """
     changed = _changed(snapshot, intake)
     kept_ids = snapshot.ids_of(kept)
@@ -98,52 +96,41 @@ def replacement(
 
 
 def addition(collection: str, intake: PassageStream, snapshot: CollectionSnapshot) -> CollectionChange:
-    """The collection has these passages, in place of those with their ids. It stands while nobody changes the same."""
-    ids = intake.ids
-    before, changed = snapshot.states(ids), _changed(snapshot, intake)
-    gone = np.intersect1d(ids[changed], snapshot.ids)
-    return CollectionChange(
-        collection, intake, np.flatnonzero(changed), gone, lambda current: np.array_equal(current.states(ids), before)
-    )
+    """The passages replace those with their ids. Stands if nobody else changed the same ids."""
+    changed = _changed(snapshot, intake)
+    gone = np.intersect1d(intake.ids[changed], snapshot.ids)
+    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, _unchanged(snapshot, intake.ids))
 
 
 def exchange(
     collection: str, intake: PassageStream, sources: Collection[str], snapshot: CollectionSnapshot
 ) -> CollectionChange:
-    """The documents of these sources consist of exactly these passages. It stands while nobody changes the same.
+    """The documents of these sources consist of exactly these passages. Stands if nobody else changed the same.
 
-    Raises CorpusInvalid if a passage has the id of one that another document has.
+    Raises CorpusInvalid if a passage has the id of another document's passage.
     """
-    ids = intake.ids
     theirs = snapshot.ids_of(sources)
     _refuse_shared(collection, intake, np.setdiff1d(snapshot.ids, theirs))
-    before, changed = snapshot.states(ids), _changed(snapshot, intake)
+    changed, same_ids = _changed(snapshot, intake), _unchanged(snapshot, intake.ids)
 
     def stands(current: CollectionSnapshot) -> bool:
-        return np.array_equal(current.states(ids), before) and current.same_as(snapshot, of=sources)
+        return same_ids(current) and current.same_as(snapshot, of=sources)
 
-    gone = np.setdiff1d(theirs, ids[~changed])
+    gone = np.setdiff1d(theirs, intake.ids[~changed])
     return CollectionChange(collection, intake, np.flatnonzero(changed), gone, stands)
 
 
 def removal(collection: str, passage_ids: Collection[str], snapshot: CollectionSnapshot) -> CollectionChange:
-    """The collection has no passages with these ids. It stands while nobody changes the same."""
+    """The collection has no passages with these ids. Stands if nobody else changed the same ids."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
-    before = snapshot.states(ids)
-    gone = np.intersect1d(ids, snapshot.ids)
-    return CollectionChange(
-        collection,
-        InMemory([], {}),
-        np.empty(0, dtype=np.intp),
-        gone,
-        lambda current: np.array_equal(current.states(ids), before),
-    )
+    gone, nothing = np.intersect1d(ids, snapshot.ids), np.empty(0, dtype=np.intp)
+    return CollectionChange(collection, InMemory([], {}), nothing, gone, _unchanged(snapshot, ids))
 
 
 def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = True) -> list[Indexable]:
-    """The passages, if they may be written to the collection together.
+    """The passages as a list.
 
-    Raises CorpusInvalid if two have one id, one is of another collection, or there is none and that is not allowed.
+    Raises CorpusInvalid if two have one id, one is of another collection, or there is none and ``empty`` is False.
     """
     items = list(passages)
     if not (items or empty):
@@ -162,9 +149,15 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
 
 
 def _changed(snapshot: CollectionSnapshot, intake: PassageStream) -> NDArray[np.bool_]:
-    """Which passages the collection lacks, or holds with other content."""
+    """Which passages the collection lacks, or has with other content."""
     changed: NDArray[np.bool_] = (snapshot.states(intake.ids) != intake.contents).any(axis=1)
     return changed
+
+
+def _unchanged(snapshot: CollectionSnapshot, ids: IdDigests) -> Callable[[CollectionSnapshot], bool]:
+    """Tells whether a later snapshot holds the same of these passages."""
+    before = snapshot.states(ids)
+    return lambda current: np.array_equal(current.states(ids), before)
 
 
 def _refuse_shared(collection: str, intake: PassageStream, others: IdDigests) -> None:

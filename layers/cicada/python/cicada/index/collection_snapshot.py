@@ -1,4 +1,4 @@
-"""What a collection holds in one version, as far as a writer needs it: which passages, and in which segments."""
+"""A collection's content in one version, as writers need it: its passages' digests, and their segments."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ logger = logging.getLogger(__name__)
 
 PARALLEL_OPENINGS = 8  # segments opened at a time
 
-IdDigests = NDArray[np.uint64]
-"""Shape ``(n,)``, see :func:`~cicada.index.segment.id_digest`."""
+IdDigests = NDArray[np.uint64]  # shape ``(n,)``, see :func:`~cicada.index.segment.id_digest`
 ContentDigests = NDArray[np.uint64]
-"""Digests of 16 bytes as two integers each, shape ``(n, 2)``, which numpy can search and compare."""
+"""Digests of 16 bytes as two integers each, shape ``(n, 2)``: numpy can search and compare integers."""
 
 
 class _Rows:
-    """Digests and sources of a segment's rows, read when first needed and then kept."""
+    """Digests and sources of a segment's rows, read on first use."""
 
     def __init__(self, file: SegmentFile) -> None:
         self.file = file
@@ -55,17 +54,17 @@ class SegmentSnapshot:
     """A segment's rows as one version has them."""
 
     def __init__(self, entry: SegmentEntry, rows: _Rows, deleted: NDArray[np.bool_] | None) -> None:
-        """Take what was read; :meth:`read` reads it."""
+        """Take what :meth:`read` has read."""
         self.entry = entry
         self._rows = rows
         self._deleted = deleted
 
     @classmethod
     def read(cls, store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> Self:
-        """Read which passages a segment of a version holds.
+        """Read the ids of a segment's passages.
 
-        Raises IndexCorrupt if it is damaged, missing, or another one than the manifest names; IndexMismatch if this
-        version of Cicada does not read its format; IndexUnavailable if the store does not respond.
+        Raises IndexCorrupt if it is damaged, missing, or not the one the manifest names; IndexMismatch for another
+        format; IndexUnavailable.
         """
         file = SegmentFile.open(store, entry)
         if (file.embedding_model_id, file.dimensions) != (manifest.embedding_model_id, manifest.dimensions):
@@ -73,17 +72,17 @@ class SegmentSnapshot:
         return cls(entry, _Rows(file), read_tombstones(store, entry))
 
     def as_in(self, store: ObjectStore, entry: SegmentEntry) -> Self:
-        """The same segment, as another version has it; reads only its tombstones."""
+        """The same segment in another version; reads its tombstones only."""
         return self if entry == self.entry else type(self)(entry, self._rows, read_tombstones(store, entry))
 
     @cached_property
     def alive(self) -> NDArray[np.bool_]:
-        """By row."""
+        """A mask of the live rows."""
         return np.ones(self.entry.count, dtype=np.bool_) if self._deleted is None else ~self._deleted
 
     @cached_property
     def ids(self) -> IdDigests:
-        """Of the live rows."""
+        """The digests of the live rows' ids."""
         return self._rows.ids[self.alive]
 
     @cached_property
@@ -93,7 +92,7 @@ class SegmentSnapshot:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Live rows by source; rows without a source are left out."""
+        """Live rows by source, without rows that have none."""
         column = self._rows.sources
         if column is None:
             return Counter()
@@ -104,7 +103,7 @@ class SegmentSnapshot:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """What its live rows can be filtered by."""
+        """The fields of its live rows."""
         fields = self._rows.file.fields
         if self._deleted is None:
             return fields
@@ -112,7 +111,7 @@ class SegmentSnapshot:
         return tuple(field for field, column in columns if column is not None and column.codes[self.alive].any())
 
     def of_sources(self, sources: Collection[str]) -> NDArray[np.bool_]:
-        """Which of the live rows are of these sources. Shape as :attr:`ids`."""
+        """A mask over :attr:`ids`: the rows of these sources."""
         column = self._rows.sources
         if column is None or not sources:
             return np.zeros(len(self.ids), dtype=np.bool_)
@@ -122,7 +121,7 @@ class SegmentSnapshot:
         return matching
 
     def values_of(self, sources: Collection[str], field: str) -> frozenset[str | None]:
-        """What the live rows of these sources have in a field; None for those that lack it."""
+        """The values of a field in the live rows of these sources; None for rows without it."""
         matching = self.of_sources(sources)
         if not matching.any():
             return frozenset()
@@ -133,14 +132,14 @@ class SegmentSnapshot:
         return frozenset(column.values[code - 1] if code else None for code in codes)
 
     def source_of(self, passage_id: int) -> str | None:
-        """The source of the live row whose id has this digest; None if there is no such row, or it has no source."""
+        """The source of the live row with this id digest; None if there is none."""
         rows = np.flatnonzero((self._rows.ids == passage_id) & self.alive)
         column = self._rows.sources
         code = int(column.codes[rows[0]]) if column is not None and len(rows) else 0
         return column.values[code - 1] if column is not None and code else None
 
     def vectors_of(self, recipes: Mapping[bytes, int], found: dict[bytes, Vector]) -> None:
-        """Add to ``found`` the vectors of those recipes that the segment has, its deleted rows included."""
+        """Add to ``found`` the segment's vectors of these recipes, deleted rows included."""
         if not recipes:
             return
         wanted = np.fromiter(recipes.values(), dtype=np.uint64, count=len(recipes))
@@ -152,7 +151,7 @@ class SegmentSnapshot:
             found.update(zip(of_recipe, vectors, strict=True))
 
     def without(self, store: ObjectStore, ids: IdDigests) -> SegmentEntry | None:
-        """The entry of the segment with these passages deleted as well; None if no row would be left."""
+        """The segment's entry after deleting these passages too; None if no row is left."""
         gone = np.isin(self._rows.ids, ids)
         alive = self.alive & ~gone
         if not alive.any():
@@ -162,12 +161,12 @@ class SegmentSnapshot:
         return self.entry.model_copy(update={"live": int(alive.sum()), "tombstones": write_tombstones(store, ~alive)})
 
     def live_contents(self) -> SegmentContents:
-        """Everything that the live rows hold, in document order. Raises IndexCorrupt or IndexUnavailable."""
+        """The live rows' contents in document order. Raises IndexCorrupt or IndexUnavailable."""
         contents = self._rows.file.contents()
         return contents if self._deleted is None else contents.select(self.alive[contents.rows])
 
     def verify(self, store: ObjectStore) -> None:
-        """Read the whole segment, check every byte of it and its length. Raises IndexCorrupt or IndexUnavailable."""
+        """Read the whole segment and check every byte. Raises IndexCorrupt or IndexUnavailable."""
         if len(store.read_range(self.entry.key, self.entry.bytes - 1, 2)) != 1:
             raise IndexCorrupt(f"{self.entry.key} does not have {self.entry.bytes} bytes")
         self._rows.file.verify()
@@ -178,11 +177,11 @@ class CollectionSnapshot:
     """A collection's live passages in a version."""
 
     segments: tuple[SegmentSnapshot, ...] = ()
-    unusable: tuple[SegmentEntry, ...] = ()  # segments that cannot be read, and were left out
+    unusable: tuple[SegmentEntry, ...] = ()  # unreadable segments, which were left out
 
     @cached_property
     def ids(self) -> IdDigests:
-        """Of all live passages, in ascending order."""
+        """The id digests of all live passages, ascending."""
         return self._sorted[0]
 
     @property
@@ -191,10 +190,7 @@ class CollectionSnapshot:
         return sum(segment.entry.live for segment in self.segments)
 
     def states(self, ids: IdDigests) -> ContentDigests:
-        """The content digest of each id's passage, shape ``(len(ids), 2)``; zeros where there is no such passage.
-
-        Two versions with equal states hold the same of these passages.
-        """
+        """The content digest of each id's passage, shape ``(len(ids), 2)``; zeros without such a passage."""
         known, contents = self._sorted
         states = np.zeros((len(ids), 2), dtype=np.uint64)
         if len(known):
@@ -204,46 +200,46 @@ class CollectionSnapshot:
         return states
 
     def same_as(self, other: CollectionSnapshot, *, of: Collection[str] | None = None) -> bool:
-        """Whether both hold the same passages (``of`` some sources, or all), however these are spread over segments."""
+        """Whether both hold the same passages (``of`` some sources, or all), in whatever segments."""
         ours, theirs = (self._sorted, other._sorted) if of is None else (self._sorted_of(of), other._sorted_of(of))
         return all(np.array_equal(one, another) for one, another in zip(ours, theirs, strict=True))
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Live passages by source; passages without a source are left out."""
+        """Live passages by source, without passages that have none."""
         return sum((segment.counts for segment in self.segments), Counter())
 
     @property
     def sources(self) -> frozenset[str]:
-        """Of the live passages."""
+        """The sources of the live passages."""
         return frozenset(self.counts)
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """What its passages can be filtered by."""
+        """The fields of its passages."""
         return frozenset[str]().union(*(segment.fields for segment in self.segments))
 
     def ids_of(self, sources: Collection[str]) -> IdDigests:
-        """Of the live passages of these sources, in ascending order."""
+        """The id digests of the live passages of these sources, ascending."""
         return self._sorted_of(sources)[0]
 
     def values_of(self, sources: Collection[str], field: str) -> frozenset[str | None]:
-        """What the live passages of these sources have in a field; None for those that lack it."""
+        """The values of a field in the live passages of these sources; None for passages without it."""
         return frozenset[str | None]().union(*(segment.values_of(sources, field) for segment in self.segments))
 
     def source_of(self, passage_id: int) -> str | None:
-        """The source of the passage whose id has this digest; None if there is none, or it has no source."""
+        """The source of the passage with this id digest; None if there is none."""
         return next(filter(None, (segment.source_of(passage_id) for segment in self.segments)), None)
 
     def known_vectors(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
-        """The vectors that were made by some of these recipes. What cannot be read is left out."""
+        """The vectors of these recipes that the collection has. Unreadable ones are left out."""
         wanted = dict(zip(recipes, as_integers(digests(recipes))[:, 0].tolist(), strict=True))
         found: dict[bytes, Vector] = {}
         for segment in self.segments:
             try:
                 segment.vectors_of(wanted, found)
             except IndexCorrupt as error:
-                logger.warning("vectors cannot be used again", extra={"segment": segment.entry.key}, exc_info=error)
+                logger.warning("vectors cannot be reused", extra={"segment": segment.entry.key}, exc_info=error)
         return found
 
     @cached_property
@@ -271,10 +267,10 @@ def read_snapshot(
     leave_out_damaged: bool = False,
     verify: bool = False,
 ) -> CollectionSnapshot:
-    """Read which passages a collection has in a version; none where there is no version.
+    """Read a collection's content in a version; empty without a version.
 
-    ``opened`` are segments that were read before, maybe for another version; ``verify`` reads every byte of every
-    segment. Raises IndexCorrupt or IndexMismatch, unless segments that cannot be read are to be left out.
+    ``opened`` are segments read before, also for another version; ``verify`` reads every byte. Raises IndexCorrupt or
+    IndexMismatch, unless unreadable segments are left out.
     """
     entries = manifest.of_collection(collection) if manifest else ()
     if manifest is None or not entries:

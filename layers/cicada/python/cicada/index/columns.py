@@ -199,8 +199,7 @@ def _refuse_too_many(fields: int) -> None:
 class ValueNumbering:
     """A common numbering of the distinct values of several segments, in ascending order: about 12 bytes a value."""
 
-    owner: NDArray[np.int32]
-    """Shape ``(n,)``: a segment that has the value, by its place among those that were given."""
+    owner: NDArray[np.int32]  # shape ``(n,)``: a segment that has the value, by its place among those that were given
     code: NDArray[np.int32]  # shape ``(n,)``: its number there
     places: tuple[NDArray[np.int32], ...]  # by segment: the common number of each of its values
 

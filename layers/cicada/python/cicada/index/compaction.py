@@ -1,9 +1,9 @@
-"""Compaction: merging small segments, and dropping deleted rows, in a new version with the same live content.
+"""Compaction: merges small segments and drops deleted rows, in a new version with the same live content.
 
-Every load adds a segment, and every segment costs a search a little. Segments are sorted into tiers by size, each
-:data:`TIER_FACTOR` times the one below; once a tier has more than :data:`TIER_SEGMENTS`, its segments and the smaller
-ones are merged. So a passage is written again about once a tier, a few times in all. (O'Neil et al., The log-structured
-merge-tree, 1996; tiers rather than levels, as in Lucene and Cassandra.)
+Every load adds a segment, and every segment costs a search a little. Segments belong to tiers by size, each
+:data:`TIER_FACTOR` times the one below. A tier with more than :data:`TIER_SEGMENTS` segments is merged with the smaller
+ones, so a passage is rewritten about once per tier. (O'Neil et al., The log-structured merge-tree, 1996; tiers rather
+than levels, as in Lucene and Cassandra.)
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ logger = logging.getLogger(__name__)
 TIER_ROWS = 1_024  # live rows of a segment in the lowest tier at most
 TIER_FACTOR = 8
 TIER_SEGMENTS = 8  # a tier with more segments is merged
-MAX_DELETED_SHARE = 0.2  # of a segment's rows; with more it is written again without them
-MIN_DELETED_ROWS = 100  # fewer deleted rows cost too little for writing a segment again
+MAX_DELETED_SHARE = 0.2  # of a segment's rows; with more, the segment is rewritten
+MIN_DELETED_ROWS = 100  # fewer deleted rows are not worth a rewrite
 
 
 @dataclass(frozen=True)
 class Compacted:
     """The result of a compaction."""
 
-    version: str  # the version that is current now
+    version: str  # the current version
     merged: int  # segments that were replaced
     segments: int  # segments that replace them
     dropped: int  # deleted rows that were dropped
 
 
 def compaction_due(manifest: Manifest, collection: str | None = None, *, segment_rows: int = SEGMENT_ROWS) -> bool:
-    """Whether :func:`compact` would do anything for a collection, or for any."""
+    """Whether :func:`compact` would change a collection, or any."""
     return bool(_groups(manifest, collection, segment_rows))
 
 
@@ -57,16 +57,14 @@ def compact(
     go_on: Callable[[], bool] = lambda: True,
     now: Callable[[], datetime] = utc_now,
 ) -> Compacted | None:
-    """Merge what is due, and publish that as one version. Returns None if nothing was due.
+    """Merge what is due in one collection or all, and publish it as one version; None if nothing was due.
 
-    It holds one new segment's content in memory at a time, and can be killed at any point. What others add meanwhile
-    stays, and what they delete meanwhile is deleted from the merged segments too.
+    One new segment's content is in memory at a time. The process can be killed at any point. Concurrent additions stay,
+    and concurrent deletions apply to the merged segments too. When ``go_on`` returns False, what is merged so far is
+    published.
 
-    Without a ``collection`` it compacts all. ``go_on`` tells whether there is time for another segment; when it returns
-    False, what is merged so far is published.
-
-    Raises IndexCorrupt or IndexMismatch if the manifest, or a segment to merge, is damaged or of another format;
-    PublishConflict if others have merged or replaced the same segments meanwhile: it can be tried again.
+    Raises IndexCorrupt or IndexMismatch if the manifest or a segment to merge cannot be read; PublishConflict if the
+    same segments were merged or replaced meanwhile: try again.
     """
     base = read_current(store)
     groups = _groups(base.manifest, collection, segment_rows) if base else []
@@ -87,7 +85,7 @@ def compact(
     def on_top_of(current: Published | None) -> Manifest:
         refuse_late(began_at, now())
         if current is None:
-            raise PublishConflict("what was published is gone")
+            raise PublishConflict("the published version is gone")
         entries: dict[str, SegmentEntry | None] = {entry.key: entry for entry in current.manifest.segments}
         for merge in merges:
             merge.put_in_place(store, base.manifest, entries)
@@ -106,15 +104,15 @@ def compact(
 
 @dataclass(frozen=True)
 class _Merge:
-    """Segments, and the one that holds their live rows."""
+    """Segments, and the segment that replaces them."""
 
     sources: tuple[SegmentSnapshot, ...]
     merged: SegmentEntry
 
     def put_in_place(self, store: ObjectStore, base: Manifest, entries: dict[str, SegmentEntry | None]) -> None:
-        """Replace the sources by the merged segment, without what was deleted from them since they were read.
+        """Replace the sources by the merged segment, without rows deleted since they were read.
 
-        Raises PublishConflict if a source is not there any more, or has got deleted rows back.
+        Raises PublishConflict if a source is gone, or has got deleted rows back.
         """
         gone: list[IdDigests] = []
         for source in self.sources:
@@ -128,9 +126,9 @@ class _Merge:
                 raise PublishConflict(f"passages of {self.merged.collection} came back while they were being merged")
             gone.append(np.setdiff1d(source.ids, current.ids))
         merged: SegmentEntry | None = self.merged
-        if deleted := np.concatenate(gone).size:
-            logger.info("rows deleted while they were being merged", extra={"rows": deleted})
-            merged = SegmentSnapshot.read(store, base, self.merged).without(store, np.concatenate(gone))
+        if (deleted := np.concatenate(gone)).size:
+            logger.info("rows deleted during their merge", extra={"rows": deleted.size})
+            merged = SegmentSnapshot.read(store, base, self.merged).without(store, deleted)
         first, *others = (source.entry.key for source in self.sources)
         entries[first] = merged
         for key in others:
@@ -138,20 +136,20 @@ class _Merge:
 
 
 def _live_contents(sources: Sequence[SegmentSnapshot]) -> SegmentContents:
-    """Of all sources together. A function, so that the contents of each are freed before the whole is encoded."""
+    """The contents of all sources. A function, so that each source's are freed before the whole is encoded."""
     if len(sources) == 1:
         return sources[0].live_contents()
     return SegmentContents.concat([source.live_contents() for source in sources])
 
 
 def _groups(manifest: Manifest, collection: str | None, segment_rows: int) -> list[tuple[SegmentEntry, ...]]:
-    """The segments to merge, each group into one."""
+    """Groups of segments; each group is merged into one."""
     chosen = manifest.collections if collection is None else (collection,)
     return [group for name in chosen for group in _groups_of(manifest.of_collection(name), segment_rows)]
 
 
 def _groups_of(entries: Sequence[SegmentEntry], segment_rows: int) -> list[tuple[SegmentEntry, ...]]:
-    """Of one collection: neighbours of the segments that are due, as many as fit into one."""
+    """One collection's due segments, as many neighbours in a group as fit into one segment."""
     groups: list[list[SegmentEntry]] = []
     for entry in _due(entries, segment_rows):
         if groups and sum(one.live for one in groups[-1]) + entry.live <= segment_rows:
@@ -162,7 +160,7 @@ def _groups_of(entries: Sequence[SegmentEntry], segment_rows: int) -> list[tuple
 
 
 def _due(entries: Sequence[SegmentEntry], segment_rows: int) -> list[SegmentEntry]:
-    """The segments of all tiers up to the highest one that is too full, and those with many deleted rows."""
+    """The segments of all tiers up to the highest full one, and those with many deleted rows."""
     tiers = {entry.key: _tier(entry) for entry in entries if 2 * entry.live <= segment_rows}
     full = (tier for tier, count in Counter(tiers.values()).items() if count > TIER_SEGMENTS)
     highest = max(full, default=-1)
@@ -177,6 +175,6 @@ def _tier(entry: SegmentEntry) -> int:
 
 
 def _worn(entry: SegmentEntry) -> bool:
-    """Whether so many of its rows are deleted that it should be written again."""
+    """Whether enough rows are deleted for a rewrite."""
     deleted = entry.count - entry.live
     return deleted >= MIN_DELETED_ROWS and deleted > MAX_DELETED_SHARE * entry.count

@@ -1,9 +1,8 @@
-"""Making passages' vectors; known vectors are reused, so that the model is called only for new texts."""
+"""Makes passages' vectors. Known vectors are reused, so that the model embeds new texts only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +15,21 @@ from cicada.models.ports import Embedder
 Vector = NDArray[np.float32]  # shape ``(d,)``, of unit length
 Vectors = NDArray[np.float32]  # shape ``(n, d)``, rows of unit length
 
-EMBED_BATCH = 64  # texts embedded between two reports of progress
-EMBED_BUDGET_S = 120.0  # seconds for one batch, the model's retries included
+EMBED_BATCH = 64  # texts between two progress reports
+EMBED_BUDGET_S = 120.0  # seconds for one batch, retries included
 UNIT_TOLERANCE = 1e-3  # how far a vector's length may be from 1
 MIN_BLEND = 1e-6  # a shorter sum of vectors has no meaningful direction
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """The vectors of passages, in order, and how many texts the model embedded for them."""
-
-    vectors: Vectors
-    asked: int
-
-
 def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: float) -> Vectors:
-    """Embed texts and check that the vectors are what the index may hold and search with.
+    """Embed texts, and check the vectors' dimensions and lengths.
 
-    Raises IndexMismatch if they are not of the model's dimensions, or not of unit length; ModelBusy, ModelUnavailable
-    or ModelRefused if the model could not embed them.
+    Raises IndexMismatch if they are wrong; ModelBusy, ModelUnavailable or ModelRefused if the model fails.
     """
     vectors = np.asarray(embedder.embed(texts, time_budget_s=time_budget_s), dtype=np.float32)
     if vectors.shape != (len(texts), embedder.dimensions):
-        raise IndexMismatch(
-            f"{embedder.model_id} gave vectors of shape {vectors.shape}, not {(len(texts), embedder.dimensions)}"
-        )
+        expected = (len(texts), embedder.dimensions)
+        raise IndexMismatch(f"{embedder.model_id} gave vectors of shape {vectors.shape}, not {expected}")
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not bool((np.abs(lengths - 1) <= UNIT_TOLERANCE).all()):  # a NaN is not within the tolerance either
         raise IndexMismatch(f"{embedder.model_id} gave vectors that are not of unit length")
@@ -49,16 +38,16 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: flo
 
 def passage_vectors(
     embedder: Embedder, items: Sequence[Indexable], known: Mapping[bytes, Vector], progress: Progress
-) -> Embedded:
-    """Make the vectors of at least one passage, embedding each distinct text once; raises as :func:`unit_vectors` does.
+) -> tuple[Vectors, int]:
+    """The vectors of at least one passage, and how many texts the model embedded; raises as :func:`unit_vectors` does.
 
-    ``known`` are vectors by recipe, which are used as they are; ``progress`` receives a report of each batch.
+    ``known`` are vectors by recipe, which are used as they are. Each other distinct text is embedded once.
     """
     unknown = [item for item in items if item.recipe() not in known]
     vector_of = _embed(embedder, list(dict.fromkeys(part.text for item in unknown for part in item.parts)), progress)
     made = {item.recipe(): _blend(item, vector_of) for item in unknown}
     vectors = [known[recipe] if (recipe := item.recipe()) in known else made[recipe] for item in items]
-    return Embedded(np.stack(vectors), len(vector_of))
+    return np.stack(vectors), len(vector_of)
 
 
 def _embed(embedder: Embedder, texts: Sequence[str], progress: Progress) -> dict[str, Vector]:
@@ -72,7 +61,7 @@ def _embed(embedder: Embedder, texts: Sequence[str], progress: Progress) -> dict
 
 
 def _blend(item: Indexable, vector_of: Mapping[str, Vector]) -> Vector:
-    """The unit vector of the weighted sum; the passage's own if the parts cancel each other out."""
+    """The unit vector of the weighted sum; the first part's vector if the parts cancel out."""
     parts = np.stack([vector_of[part.text] for part in item.parts]).astype(np.float64)
     blend = np.array([part.weight for part in item.parts]) @ parts
     length = float(np.linalg.norm(blend))

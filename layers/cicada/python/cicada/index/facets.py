@@ -17,8 +17,7 @@ from cicada.index.columns import Mask, ValueColumn, ValueNumbering
 from cicada.index.list_columns import LIST_FIELDS, Postings
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, RowScope
 
-NUMBERINGS_HELD = 16
-"""Fields, each over some of the segments, whose numbering is kept: about 12 bytes a distinct value."""
+NUMBERINGS_HELD = 16  # fields, each over some of the segments, whose numbering is kept: about 12 bytes a distinct value
 
 
 @dataclass(frozen=True)

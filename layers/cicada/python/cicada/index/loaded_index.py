@@ -1,4 +1,4 @@
-"""A version of the index, open: its segments' heads in memory, and of their bodies what was loaded so far."""
+"""An open version of the index: its segments' heads are in memory, and what was loaded of their bodies."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from cicada.index.list_columns import LIST_FIELDS, ListPart
 from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.ports import ObjectStore
 from cicada.index.segment_format import gather_groups
-from cicada.index.segment_reader import RoundReader, SegmentSections, open_segments
+from cicada.index.segment_reader import RoundReader, SegmentSections, damage_in, open_segments
 from cicada.index.texts import TextPart
 from cicada.index.vectors.part import VectorPart
 from cicada.index.vectors.search import VectorHits, cosines, search_vectors
 
 logger = logging.getLogger(__name__)
 
-COLLECTION = "collection"
-"""The field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by."""
+COLLECTION = "collection"  # the field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by
 
 SCOPES_HELD = 16  # filters whose rows are remembered: a mask is a byte a row
 
@@ -38,33 +37,31 @@ class OpenSegment:
     """A segment of a version, as searches see it."""
 
     def __init__(self, entry: SegmentEntry, sections: SegmentSections, alive: Mask | None) -> None:
-        """Take a segment's sections, and the rows that the version still has; None for all."""
+        """Take a segment's sections, and a mask of its living rows, None for all."""
         self.entry = entry
         self.sections = sections
         self.alive = alive
-        try:
+        with damage_in(entry.key):
             self.vectors = VectorPart(sections, entry.count, sections.header.dimensions)
             self.lexical = LexicalPart(sections, entry.count)
             self.columns = ColumnPart(sections, entry.count)
             self.lists = ListPart(sections, entry.count)
             self.texts = TextPart(sections, entry.count)
-        except IndexCorrupt as error:
-            raise IndexCorrupt(f"{entry.key}: {error}", key=entry.key) from error
 
     @property
     def warm_names(self) -> tuple[str, ...]:
-        """The sections that a search needs in memory to read nothing, the most helpful first."""
+        """The sections that searches read, the most useful first."""
         filters = (*self.columns.body_names(), *self.lists.body_names())
         return (PLACES, *filters, *self.vectors.body_names, *self.lexical.body_names)
 
     @property
     def warm(self) -> bool:
         """Whether searches read only the texts that they show."""
-        return all(self.sections.resident(name) is not None for name in self.warm_names)
+        return not self.cold_bytes
 
     @property
     def cold_bytes(self) -> int:
-        """Bytes to read until it is warm."""
+        """Bytes left to load until it is warm."""
         missing = (name for name in self.warm_names if self.sections.resident(name) is None)
         return sum(map(self.sections.size, missing))
 
@@ -76,26 +73,25 @@ class RowScope:
     segments: tuple[OpenSegment, ...]
     alive: tuple[Mask | None, ...]
     allowed: tuple[Mask | None, ...]
-    """Rows that pass the filters and are not deleted (unless deleted rows are asked for); None for all."""
+    """Rows that pass the filters and are not deleted (unless deleted rows are requested); None for all."""
     count: int  # rows in all
 
 
 @dataclass(frozen=True)
 class LoadedIndex:
-    """One version, immutable: a search that holds it searches that version, whatever is published meanwhile.
+    """One version, immutable: a search keeps using it, whatever is published meanwhile.
 
-    Every method raises IndexCorrupt or IndexUnavailable when something had to be read and could not be.
+    Every method raises IndexCorrupt or IndexUnavailable if a read fails.
     """
 
     manifest: Manifest
     segments: tuple[OpenSegment, ...]
     rounds: RoundReader
-    unreadable: tuple[SegmentEntry, ...] = ()
-    """Segments that cannot be read, where the version allows answers without them."""
+    unreadable: tuple[SegmentEntry, ...] = ()  # segments left out, if the version allows partial answers
     scopes: dict[tuple[tuple[str, frozenset[str]], ...], RowScope] = field(default_factory=dict, compare=False)
-    """Of the last filters; bounded by :data:`SCOPES_HELD`."""
+    """Of the last filters, at most :data:`SCOPES_HELD`."""
     numberings: dict[tuple[str, tuple[str, ...]], ValueNumbering] = field(default_factory=dict, compare=False)
-    """Of fields that were counted, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
+    """Of counted fields, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
 
     @property
     def warm(self) -> bool:
@@ -115,7 +111,7 @@ class LoadedIndex:
         return scope
 
     def scope_with_deleted(self, where: RowFilter) -> RowScope:
-        """The rows that pass a filter, deleted ones included: they show where a document had a passage that is gone."""
+        """The rows that pass a filter, deleted ones included: they show where a document had other passages."""
         return self._scope({name: frozenset(values) for name, values in where.items() if values}, deleted=True)
 
     def search_vectors(self, query: Vector, scope: RowScope, limit: int) -> VectorHits:
@@ -130,15 +126,15 @@ class LoadedIndex:
         return cosines([one.vectors for one in scope.segments], query, segment, row, self.rounds.gather)
 
     def words(self, query: str, scope: RowScope) -> LexicalQuery:
-        """A query by words, everything that it needs read. Its statistics are those of the scope's segments."""
+        """A prepared query by words. Its statistics are those of the scope's segments."""
         return LexicalQuery([one.lexical for one in scope.segments], query, scope.alive, self.rounds.gather)
 
     def load_places(self, scope: RowScope) -> None:
-        """Load where each row's passage lies: it is small, and saves a round before texts are shown."""
+        """Load the places of all passages: they are small, and save a round before texts are shown."""
         self.rounds.load_at_once([(segment.sections, PLACES) for segment in scope.segments])
 
     def in_document_order(self, scope: RowScope) -> list[tuple[int, int]]:
-        """All rows of a scope as ``(segment in the scope, row)`` pairs, each segment's as they were written."""
+        """All rows of a scope as ``(segment in the scope, row)`` pairs, each segment's in document order."""
         every = [
             list(range(one.entry.count)) if allowed is None else np.flatnonzero(allowed).tolist()
             for one, allowed in zip(scope.segments, scope.allowed, strict=True)
@@ -171,7 +167,7 @@ class LoadedIndex:
         return [found[pair] for pair in rows]
 
     def without(self, key: str) -> LoadedIndex:
-        """The rest of the version, without a segment that cannot be read."""
+        """The version without a segment."""
         return LoadedIndex(
             self.manifest,
             tuple(segment for segment in self.segments if segment.entry.key != key),
@@ -191,11 +187,11 @@ class LoadedIndex:
             mask = _both(segment.columns.matching(where), segment.lists.matching(listed, found))
             mask = mask if deleted else _both(mask, segment.alive)
             allowed.append(mask)
-            count += _passing(segment, mask)
+            count += segment.entry.count if mask is None else int(np.count_nonzero(mask))
         return RowScope(segments, tuple(segment.alive for segment in segments), tuple(allowed), count)
 
     def _open_fields(self, segments: Sequence[OpenSegment], columns: RowFilter, lists: RowFilter) -> None:
-        """Read the columns, and the dictionaries of list columns, that a filter needs, in one round."""
+        """Read the columns and list dictionaries that a filter needs, in one round."""
         spans = [[*one.columns.spans(columns), *one.lists.spans(lists)] for one in segments]
         for segment, found in zip(segments, gather_groups(self.rounds.gather, spans), strict=True):
             of_columns = len(segment.columns.spans(columns))
@@ -203,12 +199,7 @@ class LoadedIndex:
             segment.lists.open(lists, found[of_columns:])
 
 
-def _passing(segment: OpenSegment, mask: Mask | None) -> int:
-    return segment.entry.count if mask is None else int(np.count_nonzero(mask))
-
-
 def _both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """The rows of both masks, where None is all."""
     if one is None or other is None:
         return other if one is None else one
     both: Mask = one & other
@@ -218,9 +209,9 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 def open_version(
     store: ObjectStore, rounds: RoundReader, manifest: Manifest, known: Iterable[OpenSegment]
 ) -> LoadedIndex:
-    """Open a version's segments; unreadable ones are left out, one after the other, if the version allows it.
+    """Open a version's segments, without unreadable ones if the version allows that; ``known`` ones stay in memory.
 
-    What is in memory of ``known`` segments stays. Raises IndexCorrupt, IndexMismatch or IndexUnavailable.
+    Raises IndexCorrupt, IndexMismatch or IndexUnavailable.
     """
     by_key = {segment.entry.key: segment for segment in known}
     unreadable: list[SegmentEntry] = []
@@ -233,7 +224,7 @@ def open_version(
 
 
 def rest_of(index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
-    """A version without the segment that an error is about, where it allows that; else raises the error."""
+    """The version without the segment that an error is about, if the version allows that; else raises the error."""
     (entry,) = _expendable(index.manifest, [segment.entry for segment in index.segments], error)
     return index.without(entry.key)
 
@@ -252,7 +243,7 @@ def _open_all(
 
 
 def _expendable(manifest: Manifest, entries: list[SegmentEntry], error: IndexCorrupt) -> list[SegmentEntry]:
-    """The segment that an error is about, where the version allows answers without it; else raises the error."""
+    """The segment that an error is about, if the version allows answers without it; else raises the error."""
     damaged = [entry for entry in entries if entry.key == error.key]
     if not damaged or not manifest.allow_partial or len(entries) == 1:
         raise error

@@ -1,9 +1,8 @@
 """Maintenance of the index: garbage collection, the integrity check, and the scheduled run.
 
-Collecting garbage is safe beside writers and readers for three reasons. Whatever was written or current within the
-grace period stays. No writer reuses the key of an object, see :func:`cicada.index.manifest.new_segment_key`. And before
-the objects of old versions are deleted, the current manifest says so, by compare-and-swap: a roll-back to one of them
-that began before finds the manifest changed.
+Garbage collection is safe beside writers and readers. Whatever was written or current within the grace period stays. No
+writer reuses a key, see :func:`cicada.index.manifest.new_segment_key`. Before the objects of old versions are deleted,
+the current manifest records it by compare-and-swap, so that a concurrent roll-back to one of them fails.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ from cicada.index.writer import SEGMENT_ROWS
 
 logger = logging.getLogger(__name__)
 
-KEEP_VERSIONS = 10  # versions that can be rolled back to, the current one included
+KEEP_VERSIONS = 10  # versions to roll back to, the current one included
 
 _OURS = re.compile(
     rf"{SEGMENTS_PREFIX}[0-9a-f]{{64}}(-[0-9a-f]{{16}})?\.segment"
     rf"|{TOMBSTONES_PREFIX}[0-9a-f]{{64}}-[0-9a-f]{{16}}\.bits"
     rf"|{VERSIONS_PREFIX}\d{{6,}}-[0-9a-f]{{16}}\.json"
 )
-"""What may be deleted; anything else below these prefixes is somebody else's."""
+"""Keys that may be deleted; other objects below these prefixes are not the index's."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Collected:
 
     objects: int  # deleted objects
     bytes: int  # of the deleted objects
-    versions: int  # versions that can still be rolled back to, the current one included
+    versions: int  # kept, the current one included
 
 
 def collect_garbage(
@@ -72,17 +71,17 @@ def collect_garbage(
     now: Callable[[], datetime] = utc_now,
     progress: Progress = silent,
 ) -> Collected:
-    """Delete the segments, tombstones and manifests that no kept version needs and that are older than the grace.
+    """Delete segments, tombstones and manifests that no kept version needs and that are older than the grace.
 
-    The newest ``keep_versions`` versions are kept (at least 1), and those that were current at any time within the
-    grace. ``grace_s`` must not be shorter than a writer may take and a reader may hold on to a version. This can be
-    killed at any point, and run beside writers, readers and itself. While nothing is published nothing is deleted.
+    Kept are the newest ``keep_versions`` versions, and those that were current within the grace. ``grace_s`` must cover
+    the time a writer takes and a reader holds a version. The process can be killed at any point. Nothing is deleted if
+    nothing is published.
 
-    Raises IndexCorrupt or IndexMismatch if the current manifest cannot be read, so that nobody knows what is needed;
-    PublishConflict if others publish all the time.
+    Raises IndexCorrupt or IndexMismatch if the current manifest cannot be read; PublishConflict if others publish all
+    the time.
     """
     if keep_versions < 1:
-        raise ValueError("the current version is always kept")
+        raise ValueError("keep_versions must be at least 1: the current version")
     for _ in range(PUBLISH_ATTEMPTS):
         current = read_current(store)
         if current is None:
@@ -99,10 +98,10 @@ def collect_garbage(
 def _kept(
     store: ObjectStore, current: Published, keep_versions: int, horizon: datetime
 ) -> tuple[list[PastVersion], bool]:
-    """The versions to keep, newest first, and whether there are older ones."""
+    """The versions to keep, newest first, and whether older ones are given up."""
     kept: list[PastVersion] = []
     for past in history(store, current.manifest):
-        if len(kept) >= keep_versions and kept[-1].written_at <= horizon:  # its successor replaced it before that
+        if len(kept) >= keep_versions and kept[-1].written_at <= horizon:  # so its predecessor was replaced before
             return kept, True
         kept.append(past)
     return kept, False
@@ -137,10 +136,10 @@ def _delete(
 
 @dataclass(frozen=True)
 class Damage:
-    """An object that is not what was written."""
+    """A damaged object."""
 
     key: str
-    collection: str | None  # the collection whose passages it holds
+    collection: str | None  # of its passages
     reason: str
 
 
@@ -157,8 +156,7 @@ class Checked:
 def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
     """Read every object of the current version and verify every digest; one segment is in memory at a time.
 
-    Raises IndexMissing if nothing is published; IndexCorrupt or IndexMismatch if the current manifest is damaged or of
-    another format; IndexUnavailable if the store does not respond.
+    Raises IndexMissing, IndexUnavailable, or IndexCorrupt or IndexMismatch if the current manifest cannot be read.
     """
     manifest = must_be_published(store).manifest
     damaged = _kept_manifest(store, manifest)
@@ -186,7 +184,7 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
 
 
 def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
-    """Damage to the copy of the manifest that a later roll-back would read."""
+    """Damage to the copy of the manifest that a roll-back would read."""
     key = version_key(manifest.version)
     try:
         kept = parse_manifest(store.read(key).data)
@@ -198,15 +196,14 @@ def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
 
 
 COMPACTION_S = 420.0
-"""Seconds that must be left for a collection's compaction to begin. A merge takes about 0.2 ms of CPU time for a row of
-150 words: 50 s for a full segment, so that four of them take half of this."""
-COLLECTION_S = 60.0  # Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere.
+"""Seconds that must be left to start a collection's compaction. A merge takes about 0.2 ms of CPU time per row of 150
+words, which is 50 s for a full segment."""
+COLLECTION_S = 60.0  # seconds that must be left to start garbage collection, which can be killed at any point
 
 RUNTIME_BYTES = 200 * 2**20  # the interpreter, the SDK and numpy
-USED_SHARE = 0.75  # of the rest, for the expected need of a merge: texts differ in how they compress
-VECTOR_COPIES = 2  # peak memory of a merge, as a multiple of the stored bytes of its vectors
-TEXT_COPIES = 32
-"""The same of all else: stored texts and postings are compressed. 25 was measured on abstracts, 33 on random words."""
+USED_SHARE = 0.75  # of the rest, for a merge's expected memory: texts compress differently
+VECTOR_COPIES = 2  # peak memory of a merge, as a multiple of its stored vectors
+TEXT_COPIES = 32  # the same of the compressed rest; 25 was measured on abstracts, 33 on random words
 
 
 @dataclass
@@ -214,18 +211,14 @@ class Maintained:
     """The result of a run."""
 
     compactions: list[Compacted] = field(default_factory=list)  # one publication each
-    collected: Collected | None = None
-    """None if nothing is published, no time was left, or others published all the time."""
-    put_off: list[str] = field(default_factory=list)
-    """Collections that are still due, because no time was left or others published; the next run tries again."""
-    too_large: list[str] = field(default_factory=list)
-    """Collections that are due, with segments that do not fit into this memory."""
-    failures: list[Exception] = field(default_factory=list)
-    """Of damaged collections; the run went on with the others."""
+    collected: Collected | None = None  # None if nothing is published, no time was left, or others kept publishing
+    put_off: list[str] = field(default_factory=list)  # collections left to the next run
+    too_large: list[str] = field(default_factory=list)  # due collections with segments too large for this memory
+    failures: list[Exception] = field(default_factory=list)  # of damaged collections; the run went on with the others
 
     @property
     def merged(self) -> int:
-        """Segments that were replaced by fewer."""
+        """Segments that were replaced."""
         return sum(one.merged for one in self.compactions)
 
 
@@ -238,11 +231,10 @@ def maintain(
     grace_s: float = GRACE_S,
     now: Callable[[], datetime] = utc_now,
 ) -> Maintained:
-    """Compact each collection that is due, as one publication each, and collect garbage.
+    """Compact each due collection, one publication each, and collect garbage.
 
-    It can be killed at any point, and run beside writers, readers and itself. The process's ``memory_bytes`` bound the
-    segments that are merged; ``remaining_s`` says how many seconds are left. Raises IndexCorrupt or IndexMismatch if
-    the current manifest cannot be read; IndexUnavailable if the store does not respond.
+    ``memory_bytes`` of the process bound the segments to merge. The process can be killed at any point. Raises
+    IndexCorrupt or IndexMismatch if the current manifest cannot be read; IndexUnavailable.
     """
     done = Maintained()
     if (current := read_current(store)) is None:
@@ -253,7 +245,7 @@ def maintain(
         try:
             done.collected = collect_garbage(store, keep_versions=keep_versions, grace_s=grace_s, now=now)
         except PublishConflict as error:
-            logger.info("garbage is left for the next run", extra={"why": str(error)})
+            logger.info("garbage collection put off", extra={"why": str(error)})
     return done
 
 
@@ -280,7 +272,7 @@ def _compact(
                 store, collection=collection, segment_rows=rows, go_on=lambda: remaining_s() >= COMPACTION_S, now=now
             )
         except PublishConflict as error:
-            logger.info("compaction is left for the next run", extra={"collection": collection, "why": str(error)})
+            logger.info("compaction put off", extra={"collection": collection, "why": str(error)})
             done.put_off.append(collection)
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("a collection cannot be compacted", extra={"collection": collection}, exc_info=error)
@@ -290,7 +282,7 @@ def _compact(
 
 
 def rows_within(memory_bytes: int, entries: Sequence[SegmentEntry], dimensions: int) -> int:
-    """How many rows of such segments can be merged into one, within a process's memory; at least 1."""
+    """How many rows of such segments a process's memory can merge; at least 1."""
     rows = sum(entry.count for entry in entries)
     vectors = dimensions / 8 + dimensions + 2 * dimensions  # sign, int8, float16: the layout of a segment's vectors
     others = max(0.0, sum(entry.bytes for entry in entries) / rows - vectors)
@@ -299,6 +291,6 @@ def rows_within(memory_bytes: int, entries: Sequence[SegmentEntry], dimensions: 
 
 
 def _needs_more(manifest: Manifest, collection: str, rows: int) -> bool:
-    """Whether compaction would read a segment of more rows: one with many deleted."""
+    """Whether compaction would read a segment of more rows, one with many deleted rows."""
     larger = tuple(entry for entry in manifest.of_collection(collection) if entry.count > rows)
     return compaction_due(manifest.model_copy(update={"segments": larger}), collection, segment_rows=rows)

@@ -1,4 +1,4 @@
-"""The manifest: the small JSON object that names the segments of one version of the index."""
+"""The manifest: a small JSON object that names the segments of one version of the index."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ VERSIONS_PREFIX = PREFIX + "versions/"  # every manifest that was published, und
 SEGMENTS_PREFIX = PREFIX + "segments/"
 TOMBSTONES_PREFIX = PREFIX + "tombstones/"
 
-_NOT_OF_THE_VERSION = {"version", "kept_from", "digest"}
+_NOT_IN_VERSION_ID = {"version", "kept_from", "digest"}
 _DERIVED = {"format_version", "version", "digest"}
 _NONCE_BYTES = 8
 
 
 class TombstonesEntry(IndexModel):
-    """Which rows of a segment a version does not have any more: an object of its own, beside the segment."""
+    """The object that marks a segment's deleted rows in a version."""
 
     key: str
     bytes: int = Field(ge=1)
-    count: int = Field(ge=1)  # rows that are deleted
+    count: int = Field(ge=1)  # deleted rows
     sha256: Sha256  # of the object
 
 
 class SegmentEntry(IndexModel):
-    """A segment, as a version names it."""
+    """A segment of a version."""
 
     key: str
     collection: str
@@ -69,7 +69,7 @@ class SegmentEntry(IndexModel):
     @model_validator(mode="after")
     def _rows_add_up(self) -> Self:
         if self.live + (self.tombstones.count if self.tombstones else 0) != self.count:
-            raise ValueError(f"{self.key} has not as many rows as live and deleted ones")
+            raise ValueError(f"the live and deleted rows of {self.key} do not add up")
         return self
 
 
@@ -86,11 +86,11 @@ class Manifest(IndexModel):
     allow_partial: bool  # whether a reader may answer from the rest, and say so, when a segment cannot be read
     segments: tuple[SegmentEntry, ...]
     declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=lambda declarations: not declarations)
-    """What collections with segments declare of themselves, in the order of their names. Left out where there is none:
-    such a version is written, and named, as it was before there were declarations."""
+    """Of collections with segments, by name. Left out if empty, so that such a version keeps its id from before
+    declarations existed."""
     previous: str | None  # the version that this one replaced
     kept_from: int = Field(ge=1)
-    """Garbage collection may have deleted objects of versions with a lower number. It grows while the version stays."""
+    """Garbage collection may have deleted objects of lower versions. It can grow while the version stays."""
     digest: Sha256  # of everything else
 
     @model_validator(mode="after")
@@ -103,7 +103,7 @@ class Manifest(IndexModel):
     def _declarations_are_of_its_collections(self) -> Self:
         declared = [one.collection for one in self.declarations]
         if declared != sorted(set(declared)) or not set(declared) <= set(self.collections):
-            raise ValueError("the declarations are not those of its collections, each once, by name")
+            raise ValueError("the declarations must be of the version's collections, each once, sorted by name")
         return self
 
     @classmethod
@@ -115,7 +115,7 @@ class Manifest(IndexModel):
         kept_from: int = 1,
         **fields: Any,
     ) -> Self:
-        """Make a manifest and derive its id and digest; declarations of collections without segments are left out."""
+        """Make a manifest with its id and digest; declarations of collections without segments are left out."""
         held = {segment.collection for segment in segments}
         declared = sorted((one for one in declarations if one.collection in held), key=lambda one: one.collection)
         unnamed = cls(
@@ -124,24 +124,24 @@ class Manifest(IndexModel):
         return unnamed.model_copy(update={"version": unnamed.derived_version()})._sealed()
 
     def keeping_from(self, number: int) -> Self:
-        """The same version, with older ones than this number given up."""
+        """The same version after versions below this number are given up."""
         return self.model_copy(update={"kept_from": number})._sealed()
 
     def derive(self, **changes: Any) -> Self:
-        """A new version with these arguments of :meth:`create`; the others are this version's."""
+        """A new version with these arguments of :meth:`create`, and this version's for the rest."""
         same = {name: getattr(self, name) for name in type(self).model_fields if name not in _DERIVED}
         return self.create(**same | changes)
 
     def successor(self, *, created_at: datetime, **changes: Any) -> Self:
-        """The next version; it differs from this one in these arguments of :meth:`create`."""
+        """The next version, with these arguments of :meth:`create` changed."""
         return self.derive(number=self.number + 1, created_at=created_at, previous=self.version, **changes)
 
     def derived_version(self) -> str:
-        """The id that this content has to have."""
-        return f"{self.number:06d}-{self._sha256_without(_NOT_OF_THE_VERSION)[:16]}"
+        """The id that belongs to this content."""
+        return f"{self.number:06d}-{self._sha256_without(_NOT_IN_VERSION_ID)[:16]}"
 
     def derived_digest(self) -> str:
-        """The digest that this content has to have."""
+        """The digest that belongs to this content."""
         return self._sha256_without({"digest"})
 
     def to_bytes(self) -> bytes:
@@ -155,7 +155,7 @@ class Manifest(IndexModel):
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """The collections that the version has, in the order of their first segments."""
+        """The version's collections in the order of their first segments."""
         return tuple(dict.fromkeys(segment.collection for segment in self.segments))
 
     def of_collection(self, collection: str) -> tuple[SegmentEntry, ...]:
@@ -163,7 +163,7 @@ class Manifest(IndexModel):
         return tuple(segment for segment in self.segments if segment.collection == collection)
 
     def declaration(self, collection: str) -> CollectionDeclaration | None:
-        """What a collection declares of itself, if it does."""
+        """A collection's declaration, or None."""
         return next((one for one in self.declarations if one.collection == collection), None)
 
     def _sealed(self) -> Self:
@@ -174,18 +174,14 @@ class Manifest(IndexModel):
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """Read a stored manifest.
-
-    Raises IndexCorrupt if it is no manifest, or not the one that was written; IndexMismatch if it has a format that
-    this version of Cicada does not read.
-    """
+    """Parse a stored manifest. Raises IndexCorrupt if it is damaged, or IndexMismatch if it has another format."""
     try:
         found = json.loads(data)
         written = found.get("formatVersion") if isinstance(found, dict) else None
         if isinstance(written, int) and not isinstance(written, bool) and written != FORMAT_VERSION:
-            told = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
-            again = ": load it again with `cicada load --start-over`, then the other collections without that option"
-            raise IndexMismatch(told + again if written < FORMAT_VERSION else told)
+            problem = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
+            advice = ": load it again with `cicada load --start-over`, then the other collections without that option"
+            raise IndexMismatch(problem + advice if written < FORMAT_VERSION else problem)
         manifest = Manifest.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error
@@ -202,12 +198,12 @@ def version_key(version: str) -> str:
 def new_segment_key(sha256: str) -> str:
     """A key for the segment with this digest that no other writer uses, not even for equal content.
 
-    An object that nothing names any more is deleted once it is old. If a writer used its key again, the deletion could
-    hit a version that has just begun to name it.
+    Garbage collection deletes old objects that no version names. If a writer reused such a key, the deletion could hit
+    its new version.
     """
     return f"{SEGMENTS_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.segment"
 
 
 def new_tombstones_key(sha256: str) -> str:
-    """A key for tombstones that no other writer uses, for the same reason."""
+    """A key for tombstones, unique for the same reason."""
     return f"{TOMBSTONES_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.bits"

@@ -11,11 +11,11 @@ from cicada.errors import IndexUnavailable
 
 
 class ObjectMissing(Exception):
-    """There is no object of that key."""
+    """No object has this key."""
 
 
 class PreconditionFailed(Exception):
-    """A conditional write found another state than the one it was made for. Nothing was written."""
+    """The condition of a write does not hold. Nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """An object, as a listing shows it."""
+    """An object in a listing."""
 
     key: str
     bytes: int
@@ -36,37 +36,36 @@ class StoredEntry:
 
 
 class ObjectStore(Protocol):
-    """Whole objects under string keys. Reads are consistent: they see every write that has returned.
+    """Whole objects under string keys. Reads see every write that has returned. Thread-safe.
 
-    Every method raises IndexUnavailable when the store does not respond, or refuses. Safe for several threads.
+    Every method raises IndexUnavailable if the store does not respond, or refuses.
     """
 
     def read(self, key: str) -> StoredObject:
-        """The object. Raises ObjectMissing if there is none."""
+        """Raises ObjectMissing."""
 
     def read_if_changed(self, key: str, etag: str) -> StoredObject | None:
-        """The object, or None while its entity tag is still ``etag``. Raises ObjectMissing if there is none."""
+        """The object, or None if its entity tag is still ``etag``. Raises ObjectMissing."""
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """Up to ``length`` bytes (at least 1) from ``start``; fewer where the object ends. Raises ObjectMissing."""
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:
-        """Write a whole object atomically, and return its new entity tag.
+        """Write an object atomically, and return its entity tag.
 
-        ``replaces`` is the entity tag of the object to replace; None if there must be no object yet. Raises
-        PreconditionFailed if that does not hold. A retry whose first response was lost can raise this after the
-        write's own success: a caller that must know reads the object.
+        ``replaces`` is the entity tag of the object to replace, None for a new object. Raises PreconditionFailed if
+        that does not hold. After a lost response a retry may raise it although the write succeeded.
         """
 
     def entries(self, prefix: str) -> Iterator[StoredEntry]:
-        """Every object whose key begins with ``prefix``, in byte order of the keys."""
+        """All objects whose keys begin with ``prefix``, in byte order."""
 
     def delete(self, key: str) -> None:
         """Delete the object, if there is one."""
 
 
 def put(store: ObjectStore, key: str, data: bytes) -> None:
-    """Write an object under a key that nobody else uses. Raises IndexUnavailable if another object is there."""
+    """Write an object under a unique key. Raises IndexUnavailable if another object has it."""
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed as error:
@@ -74,16 +73,14 @@ def put(store: ObjectStore, key: str, data: bytes) -> None:
             found = store.read(key)
         except ObjectMissing:
             raise IndexUnavailable(f"{key} can neither be written nor read") from error
-        if found.data != data:  # equal data: the write succeeded, its response was lost, and a retry was refused
+        if found.data != data:  # equal data: the write succeeded, but its response was lost, and the retry was refused
             raise IndexUnavailable(f"{key} holds another object") from error
 
 
 Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
 
 
-Progress = Callable[[Stage, int, int], None]
-"""Receives each step, from the thread that works: how many pieces of the stage (documents, files, passages, segments,
-objects or versions) are done, and how many there are."""
+Progress = Callable[[Stage, int, int], None]  # stage, pieces of it that are done, and their total
 
 
 def silent(stage: Stage, done: int, total: int) -> None:

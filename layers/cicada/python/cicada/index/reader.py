@@ -80,8 +80,7 @@ class Patience:
 
 REFRESH_INTERVAL_S = 5.0  # how often a running function looks for a new version, in seconds
 RETRY_INTERVAL_S = 60.0  # how often segments that could not be read are tried again, in seconds
-EAGER_BYTES = 16 * 2**20
-"""A version up to this size is read whole before it is searched: ranges would hardly be faster."""
+EAGER_BYTES = 16 * 2**20  # a version up to this size is read whole before it is searched: ranges would hardly be faster
 SWAP_BYTES = 128 * 2**20
 """A new version with more to load is used before it is loaded, so that two do not fill the memory."""
 TEXT_BYTES = 256 * 2**20
@@ -139,8 +138,7 @@ class IndexReader:
         self._held: _Held | None = None
         self._loading = threading.Lock()
         self._tried_at = -math.inf
-        self._looked_at = -math.inf
-        """When the last successful look began."""
+        self._looked_at = -math.inf  # when the last successful look began
         self._coming: _Held | None = None
         """A new version that is opened and not yet loaded; the next look continues one that failed half way."""
         self._wake = threading.Event()

@@ -1,10 +1,10 @@
-"""A segment as a whole: its contents decoded, written, read back and merged. Searches use the reader instead."""
+"""Whole segments: encodes, writes, decodes and merges their contents. Searches use the reader instead."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,13 +20,7 @@ from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical, take
 from cicada.index.manifest import SegmentEntry, new_segment_key
 from cicada.index.ports import ObjectStore, put
-from cicada.index.segment_format import (
-    Encoded,
-    EncodedSegment,
-    Span,
-    encode_container,
-    whole,
-)
+from cicada.index.segment_format import Encoded, EncodedSegment, Span, encode_container, whole
 from cicada.index.segment_reader import RoundReader, SegmentSections, open_segments
 from cicada.index.texts import TextPart, encode_texts
 from cicada.index.vectors.encoding import encode_vectors
@@ -37,19 +31,19 @@ Digests = NDArray[np.void]  # shape ``(n,)``, 16 bytes each
 
 
 def id_digest(passage_id: str) -> int:
-    """What a segment stores of a passage's id: the first 8 bytes of its BLAKE2b, as an unsigned integer."""
+    """The first 8 bytes of the BLAKE2b of a passage's id, as an unsigned integer."""
     return int.from_bytes(hashlib.blake2b(passage_id.encode(), digest_size=8).digest(), "little")
 
 
 def content_digest(item: Indexable) -> bytes:
-    """A digest of 16 bytes of all of a passage and of what its vector is made of."""
+    """A digest of 16 bytes of a passage and the recipe of its vector."""
     written = item.passage.model_dump_json(by_alias=True).encode() + item.recipe()
     return hashlib.blake2b(written, digest_size=DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True)
 class SegmentContents:
-    """Passages of one collection in document order, with everything that is computed from them."""
+    """Passages of one collection in document order, and all that is computed from them."""
 
     collection: str
     lines: tuple[bytes, ...]  # the passages, as JSON
@@ -61,11 +55,11 @@ class SegmentContents:
     columns: Mapping[str, ValueColumn]
     lists: Mapping[str, list_columns.ListColumn]
     rows: NDArray[np.intp]
-    """For contents that were read from a segment: the row of each passage there; else just 0 to n - 1."""
+    """The row of each passage in the segment it was read from; 0 to n - 1 if it was not read."""
 
     @classmethod
     def of(cls, collection: str, items: Sequence[Indexable], vectors: Vectors) -> Self:
-        """Analyse passages, with a unit vector each. Raises CorpusInvalid for more fields than a segment can hold."""
+        """Analyse passages with their unit vectors. Raises CorpusInvalid for more fields than a segment can hold."""
         passages = [item.passage for item in items]
         return cls(
             collection=collection,
@@ -93,8 +87,8 @@ class SegmentContents:
     def select(self, keep: NDArray[np.bool_]) -> Self:
         """The passages that a mask, shape ``(count,)``, keeps."""
         places = np.flatnonzero(keep)
-        return type(self)(
-            collection=self.collection,
+        return replace(
+            self,
             lines=tuple(self.lines[place] for place in places.tolist()),
             id_digests=self.id_digests[places],
             content_digests=self.content_digests[places],
@@ -109,18 +103,16 @@ class SegmentContents:
     @classmethod
     def concat(cls, parts: Sequence[SegmentContents]) -> Self:
         """The passages of one collection's parts, in order. Raises CorpusInvalid if they have too many fields."""
-        count = sum(part.count for part in parts)
+        lines = tuple(line for part in parts for line in part.lines)
+        arrays = ("id_digests", "content_digests", "recipes", "vectors")
         return cls(
             collection=parts[0].collection,
-            lines=tuple(line for part in parts for line in part.lines),
-            id_digests=np.concatenate([part.id_digests for part in parts]),
-            content_digests=np.concatenate([part.content_digests for part in parts]),
-            recipes=np.concatenate([part.recipes for part in parts]),
-            vectors=np.concatenate([part.vectors for part in parts]),
+            lines=lines,
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
             terms=concat([part.terms for part in parts]),
             columns=concat_columns([(part.columns, part.count) for part in parts]),
             lists=list_columns.concat_lists([(part.lists, part.count) for part in parts]),
-            rows=np.arange(count),
+            rows=np.arange(len(lines)),
         )
 
 
@@ -135,15 +127,11 @@ _IDS, _CONTENTS, _RECIPES = "rows.ids", "rows.contents", "rows.recipes"
 def encode_segment(contents: SegmentContents, embedding_model_id: str) -> EncodedSegment:
     """Write a segment of at least one passage. Equal input gives equal bytes."""
     order, vectors = encode_vectors(contents.vectors)
-    rows = Encoded(
-        {},
-        {},
-        {
-            _IDS: contents.id_digests[order].astype("<u8").tobytes(),
-            _CONTENTS: contents.content_digests[order].tobytes(),
-            _RECIPES: contents.recipes[order].tobytes(),
-        },
-    )
+    rows = {
+        _IDS: contents.id_digests[order].astype("<u8").tobytes(),
+        _CONTENTS: contents.content_digests[order].tobytes(),
+        _RECIPES: contents.recipes[order].tobytes(),
+    }
     lists = {list_columns.PART: list_columns.encode_lists(contents.lists, order)} if contents.lists else {}
     return encode_container(
         collection=contents.collection,
@@ -155,7 +143,7 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
             "lexical": encode_lexical(contents.terms, order),
             "columns": encode_columns(contents.columns, order),
             "passages": encode_texts(contents.lines, order),
-            "rows": rows,
+            "rows": Encoded({}, {}, rows),
             **lists,
         },
         enriched=contents.enriched,
@@ -180,10 +168,9 @@ def write_segment(store: ObjectStore, contents: SegmentContents, embedding_model
 
 
 class SegmentFile:
-    """A segment in the store, read as needed; everything that comes out of it is verified.
+    """A segment in the store, read as needed, and verified.
 
-    Every method raises ``IndexCorrupt`` for what is damaged or missing, and ``IndexUnavailable`` when the store does
-    not respond.
+    Every method raises IndexCorrupt for damaged or missing data, and IndexUnavailable if the store does not respond.
     """
 
     def __init__(self, sections: SegmentSections, reader: RoundReader) -> None:
@@ -213,7 +200,7 @@ class SegmentFile:
         return np.frombuffer(self._of_rows(_RECIPES, DIGEST_BYTES), dtype=f"V{DIGEST_BYTES}")
 
     def vectors(self, rows: NDArray[np.intp]) -> Vectors:
-        """The vectors of some rows, as exactly as they were stored. Shape ``(len(rows), d)``."""
+        """The exact vectors of some rows, shape ``(len(rows), d)``."""
         stride = 2 * self.dimensions
         spans = [Span(self._sections, EXACT, row * stride, stride) for row in rows.tolist()]
         data = b"".join(self._reader.gather(spans))
@@ -236,9 +223,8 @@ class SegmentFile:
         rows = np.empty(self.count, dtype=np.intp)
         rows[order] = np.arange(self.count)
         columns = decode_columns(ColumnPart(self._sections, self.count), self._reader.gather)
-        lists = list_columns.decode_lists(
-            list_columns.ListPart(self._sections, self.count), self.count, self._reader.gather
-        )
+        list_part = list_columns.ListPart(self._sections, self.count)
+        lists = list_columns.decode_lists(list_part, self.count, self._reader.gather)
         vectors = VectorPart(self._sections, self.count, self.dimensions)
         return SegmentContents(
             collection=self._sections.header.collection,
@@ -254,7 +240,7 @@ class SegmentFile:
         )
 
     def verify(self) -> None:
-        """Read and check every byte, and decode all of it."""
+        """Read, check and decode everything."""
         for name in self._sections.names():
             self._whole(name)
         try:
@@ -262,7 +248,7 @@ class SegmentFile:
         except CicadaError:
             raise
         except (ValueError, IndexError, KeyError, TypeError) as error:
-            raise IndexCorrupt(f"{self._sections.key} cannot be understood: {error}") from error
+            raise IndexCorrupt(f"{self._sections.key} cannot be decoded: {error}") from error
 
     def _of_rows(self, name: str, width: int) -> memoryview:
         data = self._whole(name)

@@ -9,15 +9,14 @@
             m bytes   the head sections, each at a multiple of 64; among them ``digests``
     body              the body sections, each at a multiple of 64
 
-A body section is digested in chunks of 64 KiB, counted from its begin; ``digests`` holds the first 16 bytes of each
-chunk's SHA-256, section after section. The manifest holds the SHA-256 of the head: a reader that has the manifest and
-the head can read any range of the body and verify it alone.
+``digests`` holds the first 16 bytes of the SHA-256 of each 64 KiB of each body section. The manifest holds the SHA-256
+of the head, so a reader can verify any range of the body by the manifest and the head.
 
-Version 3 has the layout of version 2, and its passages carry what enrichment adds. A reader that knows only version 2
-could not parse these passages; it refuses such a segment when it opens it, not when it shows a passage.
+Version 3 has the layout of version 2, with enriched passages. A reader of version 2 alone cannot parse such passages,
+and refuses the segment when it opens it.
 
-Vector search, lexical search and filters are written against :class:`Sections` and :class:`Gather`. The *head* is read
-when a segment is opened; the *body* is in memory or read by range. The same code searches both.
+The *head* is read when a segment is opened; the *body* is in memory or read by range. Searches use :class:`Sections`
+and :class:`Gather`, which hide the difference.
 """
 
 from __future__ import annotations
@@ -38,19 +37,18 @@ from cicada.index.manifest import Count, IndexModel
 
 @dataclass(frozen=True)
 class Encoded:
-    """What one part of a segment (vectors, lexical, columns) writes. Section names begin with the part's name."""
+    """One encoded part of a segment (vectors, lexical, columns). Section names begin with the part's name."""
 
-    meta: Mapping[str, Any]  # JSON values, kept in the segment's header below the part's name
-    head: Mapping[str, bytes]
-    """Small sections, read whenever the segment is opened: keep them below about 1 MB in all for 250,000 rows."""
+    meta: Mapping[str, Any]  # JSON values, stored in the header under the part's name
+    head: Mapping[str, bytes]  # small sections, read on every opening: below about 1 MB in all for 250,000 rows
     body: Mapping[str, bytes]  # large sections, read whole or by range
 
 
 class Sections(Protocol):
-    """The sections of one segment. Everything returned is verified: its digest is what was written."""
+    """The sections of one segment. Everything returned is verified."""
 
     def meta(self, part: str) -> Mapping[str, Any]:
-        """What the part stored in the header; empty if the segment has no such part."""
+        """A part's values in the header; empty if the segment has no such part."""
 
     def head(self, name: str) -> memoryview:
         """A section of the head. Raises IndexCorrupt if the segment has none of that name."""
@@ -92,8 +90,7 @@ MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2
 ENRICHED_FORMAT_VERSION = 3  # only for segments with enriched passages
 ALIGNMENT_BYTES = 64
-CHUNK_BYTES = 64 * 2**10
-"""Verified at a time: small compared with a range that is worth a request, large compared with its digest."""
+CHUNK_BYTES = 64 * 2**10  # verified at a time: small for a range that is worth a request, large for its digest
 DIGEST_BYTES = 16
 
 _PREFIX = struct.Struct("<8sII")
@@ -101,14 +98,14 @@ _DIGESTS = "digests"
 
 
 class Extent(IndexModel):
-    """Where a section lies, counted from the end of the head (body sections) or from the first head section."""
+    """Where a section lies, from the end of the head (body sections) or from the first head section."""
 
     offset: Count
     bytes: Count
 
 
 class Header(IndexModel):
-    """What a segment is."""
+    """The header of a segment."""
 
     collection: str
     embedding_model_id: str
@@ -147,7 +144,7 @@ class SegmentHead:
         return _extent(self.header.body, name)
 
     def verify(self, name: str, start: int, data: memoryview) -> None:
-        """Check whole chunks of a body section. Raises IndexCorrupt if they are not what was written."""
+        """Check whole chunks of a body section. Raises IndexCorrupt."""
         digests = self.section(_DIGESTS)
         number = self.first_digest[name] + start // CHUNK_BYTES
         for at in range(0, len(data), CHUNK_BYTES):
@@ -202,10 +199,9 @@ def encode_container(
 
 
 def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes: int) -> SegmentHead:
-    """Verify and read a whole head, whose digest and whose object's length the manifest gives.
+    """Verify and parse a head by the digest and the object's length in the manifest.
 
-    Raises IndexCorrupt if it is not what was written, or breaks the format; IndexMismatch if this version does not read
-    its format.
+    Raises IndexCorrupt if it is damaged, or IndexMismatch if this version does not read its format.
     """
     view = memoryview(data).toreadonly()
     if hashlib.sha256(view).hexdigest() != sha256:
@@ -213,7 +209,7 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
     try:
         magic, version, length = _PREFIX.unpack_from(view)
         if magic != MAGIC:
-            raise IndexCorrupt("an object of the index is no segment")
+            raise IndexCorrupt("an object of the index is not a segment")
         if version not in (FORMAT_VERSION, ENRICHED_FORMAT_VERSION):
             raise IndexMismatch(
                 f"a segment has format {version}; this version of Cicada reads {FORMAT_VERSION} and "
@@ -221,7 +217,7 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
             )
         header = Header.model_validate_json(bytes(view[_PREFIX.size : _PREFIX.size + length]))
     except (ValidationError, ValueError, struct.error, RecursionError) as error:
-        raise IndexCorrupt(f"a segment's head is not laid out as its format demands: {error}") from error
+        raise IndexCorrupt(f"a segment's head has an invalid layout: {error}") from error
     start = _PREFIX.size + length
     sections = view[start + -start % ALIGNMENT_BYTES :]
     first_digest: dict[str, int] = {}
@@ -235,7 +231,7 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
         raise IndexCorrupt("a segment's head is shorter than its sections")
     head = SegmentHead(header, sections, first_digest)
     if len(head.section(_DIGESTS)) != digests * DIGEST_BYTES:
-        raise IndexCorrupt("a segment has another number of digests than of chunks")
+        raise IndexCorrupt("a segment has a wrong number of digests")
     return head
 
 
@@ -260,7 +256,7 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(data: memoryview) -> Any:
-    """What :func:`to_json` wrote. Raises IndexCorrupt if it is no JSON."""
+    """Parse what :func:`to_json` wrote. Raises IndexCorrupt."""
     try:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:

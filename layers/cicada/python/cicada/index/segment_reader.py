@@ -1,8 +1,7 @@
-"""Reading segments from the store: their heads, their tombstones, and verified ranges in parallel rounds.
+"""Reads segments from the store: their heads, their tombstones, and verified ranges in parallel rounds.
 
-A segment never changes. The rows that a version has deleted from it are a bitmap, an object of its own that the
-version names (*tombstones*): a bit a row, the lowest bit of the first byte for row 0, 1 where the row is deleted; the
-last byte filled up with zeros; compressed with zlib.
+A segment never changes. The rows that a version has deleted from it are a bitmap in an object of its own, the
+*tombstones*: a bit per row, the lowest bit of the first byte for row 0, 1 if deleted; zero-padded, zlib-compressed.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from cicada.index.segment_format import CHUNK_BYTES, SegmentHead, Span, decode_h
 
 
 def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> TombstonesEntry:
-    """Write the tombstones of a segment; at least one row of ``deleted``, shape ``(rows,)``, is True."""
+    """Write the tombstones of a segment. ``deleted``, shape ``(rows,)``, is True for at least one row."""
     data = zlib.compress(np.packbits(deleted, bitorder="little").tobytes())
     sha256 = hashlib.sha256(data).hexdigest()
     key = new_tombstones_key(sha256)
@@ -35,10 +35,7 @@ def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> Tombston
 
 
 def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_] | None:
-    """The deleted rows of a segment as a mask, shape ``(entry.count,)``; None if no row is deleted.
-
-    Raises IndexCorrupt if the object is missing, is not what was written, or does not fit the segment.
-    """
+    """The deleted rows of a segment as a mask ``(entry.count,)``; None if no row is deleted. Raises IndexCorrupt."""
     if entry.tombstones is None:
         return None
     try:
@@ -49,12 +46,12 @@ def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_
 
 
 def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDArray[np.bool_]:
-    """Verify and unpack tombstones: shape ``(rows,)``, True where the row is deleted. Raises IndexCorrupt."""
+    """Verify and unpack tombstones to a mask of the deleted rows, ``(rows,)``. Raises IndexCorrupt."""
     if len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
         raise IndexCorrupt(f"{entry.key} does not match its checksum")
     packed_bytes = (rows + 7) // 8
     try:
-        packed = zlib.decompressobj().decompress(data, packed_bytes + 1)  # one byte more, to detect what is too long
+        packed = zlib.decompressobj().decompress(data, packed_bytes + 1)  # one byte more detects a bitmap too long
     except zlib.error as error:
         raise IndexCorrupt(f"{entry.key} cannot be unpacked") from error
     bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little").view(np.bool_)
@@ -63,13 +60,21 @@ def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDAr
     return bits[:rows]
 
 
-JOIN_GAP_BYTES = 256 * 2**10
-"""Ranges of one section with smaller gaps are read as one: a request costs more than the bytes between."""
-LOAD_BYTES = 32 * 2**20  # how much of a section is read and verified at a time when it is loaded whole
+JOIN_GAP_BYTES = 256 * 2**10  # ranges with smaller gaps are read as one: a request costs more than the bytes between
+LOAD_BYTES = 32 * 2**20  # of a section that is loaded whole are read and verified at a time
+
+
+@contextmanager
+def damage_in(key: str) -> Iterator[None]:
+    """Add the segment's key to an IndexCorrupt raised inside."""
+    try:
+        yield
+    except IndexCorrupt as error:
+        raise IndexCorrupt(f"{key}: {error}", key=key) from error
 
 
 class SegmentSections:
-    """:class:`Sections` of a segment in the store: the head in memory, the body as far as it was loaded."""
+    """:class:`Sections` of a segment in the store: the head is in memory, and the body sections loaded so far."""
 
     def __init__(self, key: str, head: SegmentHead, head_bytes: int) -> None:
         self.key = key
@@ -91,7 +96,7 @@ class SegmentSections:
         return self._resident.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """The body sections, in the order that they lie in."""
+        """The body sections in the order of the object."""
         return tuple(self.header.body)
 
     def keep(self, name: str, data: memoryview) -> None:
@@ -103,18 +108,16 @@ class SegmentSections:
         return sum(map(len, self._resident.values()))
 
     def part(self, name: str, start: int, end: int) -> ByteRange:
-        """Where bytes of a section lie in the store. Raises IndexCorrupt if the section does not reach so far."""
+        """Where bytes of a section lie in the store. Raises IndexCorrupt beyond its end."""
         extent = self._head.extent(name)
         if not 0 <= start <= end <= extent.bytes:
             raise IndexCorrupt(f"a segment refers to bytes {start} to {end} of its section {name}, beyond its end")
         return ByteRange(self.key, self._head_bytes + extent.offset + start, end - start)
 
     def verify(self, name: str, start: int, data: memoryview) -> None:
-        """Check whole chunks of a section, see :meth:`cicada.index.segment_format.SegmentHead.verify`."""
-        try:
+        """See :meth:`cicada.index.segment_format.SegmentHead.verify`."""
+        with damage_in(self.key):
             self._head.verify(name, start, data)
-        except IndexCorrupt as error:
-            raise IndexCorrupt(f"{self.key}: {error}", key=self.key) from error
 
 
 def open_segments(
@@ -122,11 +125,10 @@ def open_segments(
 ) -> tuple[dict[str, SegmentSections], dict[str, Mask | None]]:
     """Read and verify the heads of ``entries``, and the tombstones of other segments, in one round.
 
-    Returns:
-        By key: the opened segments; and for ``tombstones`` the rows that are alive, None for all.
+    Returns the opened segments by key, and by key of ``tombstones`` the rows that are alive, None for all.
 
     Raises:
-        IndexCorrupt: one is missing, damaged, or another one than the manifest names; the error has the segment's key.
+        IndexCorrupt: one is missing, damaged, or not the one the manifest names; the error has the segment's key.
         IndexMismatch: one has a format that this version does not read.
         IndexUnavailable: the store does not respond.
     """
@@ -136,43 +138,27 @@ def open_segments(
     try:
         data = fetch(store, parts)
     except IndexCorrupt as error:
-        raise IndexCorrupt(str(error), key=_owner(error.key, entries, marked)) from error
+        segment_of = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
+        raise IndexCorrupt(str(error), key=segment_of.get(error.key or "")) from error
     opened = {entry.key: _open(entry, head) for entry, head in zip(entries, data, strict=False)}
     alive: dict[str, Mask | None] = {entry.key: None for entry in tombstones}
     for (entry, dead), found in zip(marked, data[len(entries) :], strict=True):
-        alive[entry.key] = _alive(entry, dead, found)
+        with damage_in(entry.key):
+            alive[entry.key] = ~decode_tombstones(bytes(found), dead, rows=entry.count)
     return opened, alive
 
 
-def _owner(
-    key: str | None, entries: Sequence[SegmentEntry], marked: Sequence[tuple[SegmentEntry, TombstonesEntry]]
-) -> str | None:
-    """The key of the segment that an object is of: the segment itself, or its tombstones."""
-    owners = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
-    return owners.get(key or "")
-
-
-def _alive(entry: SegmentEntry, dead: TombstonesEntry, data: memoryview) -> Mask:
-    try:
-        return ~decode_tombstones(bytes(data), dead, rows=entry.count)
-    except IndexCorrupt as error:
-        raise IndexCorrupt(str(error), key=entry.key) from error
-
-
 def _open(entry: SegmentEntry, data: memoryview) -> SegmentSections:
-    try:
+    with damage_in(entry.key):
         head = decode_head(data, entry.sha256, entry.bytes)
-    except IndexCorrupt as error:
-        raise IndexCorrupt(f"{entry.key}: {error}", key=entry.key) from error
-    header = head.header
-    if (header.collection, header.count) != (entry.collection, entry.count):
-        raise IndexCorrupt(f"{entry.key} is another segment than its manifest says", key=entry.key)
+        if (head.header.collection, head.header.count) != (entry.collection, entry.count):
+            raise IndexCorrupt("it is another segment than its manifest says")
     return SegmentSections(entry.key, head, entry.head_bytes)
 
 
 @dataclass
 class _Wanted:
-    """Chunks of one section that are read as one range, and the numbers of the spans within."""
+    """A range of whole chunks of one section, and the numbers of the spans within."""
 
     sections: SegmentSections
     name: str
@@ -182,7 +168,7 @@ class _Wanted:
 
 
 class RoundReader:
-    """Reads spans of segments: from memory, and the rest as one round of parallel ranges. Safe for several threads."""
+    """Reads spans of segments from memory, and the rest in one round of parallel ranges. Thread-safe."""
 
     def __init__(self, store: ObjectStore) -> None:
         """Take the store of the segments."""
@@ -190,11 +176,10 @@ class RoundReader:
         self._waiting = 0
         self._quiet = threading.Condition()
         self._stopped = False
-        self.rounds = 0
-        """Rounds that searches have waited for."""
+        self.rounds = 0  # rounds that searches have waited for
 
     def gather(self, spans: Sequence[Span]) -> list[memoryview]:
-        """:class:`~cicada.index.segment_format.Gather`; searches wait for it, so that :meth:`load` gives way."""
+        """See :class:`~cicada.index.segment_format.Gather`. Searches wait for it, so :meth:`load` pauses meanwhile."""
         found: list[memoryview | None] = [None] * len(spans)
         cold: list[int] = []
         for at, span in enumerate(spans):
@@ -218,7 +203,7 @@ class RoundReader:
         return [data for data in found if data is not None]
 
     def load(self, sections: SegmentSections, names: Iterable[str]) -> None:
-        """Bring whole sections into memory, a piece at a time; a search that waits for its ranges goes first.
+        """Load whole sections a piece at a time; searches that wait for ranges go first.
 
         Raises IndexCorrupt, or IndexUnavailable (also after :meth:`stop_loading`).
         """
@@ -233,7 +218,7 @@ class RoundReader:
             self._quiet.notify_all()
 
     def load_at_once(self, wanted: Sequence[tuple[SegmentSections, str]]) -> None:
-        """Bring whole sections into memory in one round. Raises IndexCorrupt or IndexUnavailable."""
+        """Load whole sections in one round. Raises IndexCorrupt or IndexUnavailable."""
         missing = [(sections, name) for sections, name in wanted if sections.resident(name) is None]
         spans = [whole(sections, name) for sections, name in missing]
         for (sections, name), data in zip(missing, self.gather(spans), strict=True):
@@ -261,7 +246,7 @@ class RoundReader:
                 found[at] = view[start : start + spans[at].length]
 
     def _fetch(self, ranges: Sequence[tuple[SegmentSections, str, int, memoryview]]) -> None:
-        """Fill buffers with bytes of sections from the start of a chunk on; each thread verifies what it read."""
+        """Fill buffers with sections' bytes from the start of a chunk; each thread verifies what it read."""
         pieces = [
             (sections, name, start + at, buffer[at : at + PART_BYTES])
             for sections, name, start, buffer in ranges

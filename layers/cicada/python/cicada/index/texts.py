@@ -1,9 +1,9 @@
-"""A segment's passages as they are shown: JSON lines, in blocks that are compressed each by itself.
+"""A segment's passages as they are shown: JSON lines in compressed blocks.
 
-Sections of the part ``passages``: ``passages.blocks`` holds the passages in document order, :data:`BLOCK_PASSAGES` a
-block, each block compressed with zlib: neighbours share most of their context, and a search unpacks a block a hit.
-``passages.offsets`` (head) tells where the blocks begin, uint32, the end included. ``passages.places`` tells for each
-row, uint32, which passage it is: rows stand in the order of the vectors' clusters.
+Sections of the part ``passages``: ``passages.blocks`` holds the passages in document order, :data:`BLOCK_PASSAGES` per
+zlib block: neighbours share most of their context, and a search unpacks one block per hit. ``passages.offsets`` (head)
+holds the blocks' offsets, uint32, the end included. ``passages.places`` holds for each row the position of its passage,
+uint32: rows are in the order of the vectors' clusters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, whole
 
 BLOCK_PASSAGES = 32
-MAX_BLOCK_BYTES = 16 * 2**20  # the most that a block unpacks to; a larger one is damaged
+MAX_BLOCK_BYTES = 16 * 2**20  # of an unpacked block; a larger one is damaged
 
 _PLACES = "passages.places"
 _BLOCKS = "passages.blocks"
@@ -54,11 +54,11 @@ class TextPart:
         size = sections.meta("passages").get("blockPassages")
         offsets = np.frombuffer(sections.head("passages.offsets"), dtype="<u4").astype(np.int64)
         if not isinstance(size, int) or size < 1 or len(offsets) != -(-count // size) + 1:
-            raise IndexCorrupt("a segment's passages are not in the blocks that it says")
+            raise IndexCorrupt("a segment's passages have invalid blocks")
         if offsets[0] or (np.diff(offsets) <= 0).any() or offsets[-1] != sections.size(_BLOCKS):
-            raise IndexCorrupt("a segment's passages are not where it says")
+            raise IndexCorrupt("a segment's passages have invalid offsets")
         if sections.size(_PLACES) != 4 * count:
-            raise IndexCorrupt("a segment does not say which passage each row is")
+            raise IndexCorrupt("a segment's rows do not match its passages")
         self._block_passages = size
         self._offsets = offsets
 
@@ -68,21 +68,21 @@ class TextPart:
         return [Span(self._sections, _PLACES, 4 * first, 4 * (last - first + 1))]
 
     def places(self, rows: Sequence[int], data: Sequence[memoryview]) -> list[int]:
-        """Which passages rows are, in document order from 0. Raises IndexCorrupt if there is no such passage."""
+        """The positions of rows' passages in document order. Raises IndexCorrupt if there is no such passage."""
         known = np.frombuffer(data[0], dtype="<u4")
         first = min(rows)
         places = [int(known[row - first]) for row in rows]
         if max(places) >= self._count:
-            raise IndexCorrupt("a row is of a passage that the segment does not have")
+            raise IndexCorrupt("a row refers to a passage that the segment does not have")
         return places
 
     def block_spans(self, places: Sequence[int]) -> list[Span]:
-        """What :meth:`passages` needs: a span for each distinct block, in ascending order."""
+        """What :meth:`passages` needs: a span per distinct block, ascending."""
         bounds = (self._offsets[block : block + 2].tolist() for block in self._blocks(places))
         return [Span(self._sections, _BLOCKS, start, end - start) for start, end in bounds]
 
     def passages(self, places: Sequence[int], data: Sequence[memoryview]) -> list[Passage]:
-        """The passages at places. Raises IndexCorrupt if one was written wrongly."""
+        """The passages at these places. Raises IndexCorrupt."""
         blocks = self._blocks(places)
         lines = {block: self._unpack(packed) for block, packed in zip(blocks, data, strict=True)}
         found = []
@@ -102,7 +102,7 @@ class TextPart:
             lines += self._unpack(blocks[start:end])
         order = np.frombuffer(places, dtype="<u4").astype(np.intp)
         if len(lines) != self._count or not np.array_equal(np.sort(order), np.arange(self._count)):
-            raise IndexCorrupt("a segment's rows and passages do not fit each other")
+            raise IndexCorrupt("a segment's rows do not match its passages")
         return lines, order
 
     def _blocks(self, places: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The versions of the index: read the current one, publish one by compare-and-swap, list old ones, roll back."""
+"""Versions of the index: reads the current one, publishes by compare-and-swap, lists old versions, rolls back."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from cicada.index.manifest import (
 )
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 
-PUBLISH_ATTEMPTS = 10  # how often a publication is tried on top of others that it does not touch
+PUBLISH_ATTEMPTS = 10  # of a publication, on top of others that it does not conflict with
 KEEP_ATTEMPTS = 3  # write; replace a damaged object; write again if that object is gone meanwhile
-GRACE_S = 86_400.0
-"""Seconds (24 hours) for which nothing that was written, or was current, is deleted: writers publish what they wrote
-within it, and readers may hold on to a version that long."""
-MAX_WRITE_S = GRACE_S / 2  # seconds between a writer's first object and its publication: well within the grace
+GRACE_S = 86_400.0  # seconds for which objects stay after they were written or current: readers may hold a version
+MAX_WRITE_S = GRACE_S / 2  # seconds between a writer's first object and its publication, well within the grace
 
 
 def utc_now() -> datetime:
@@ -42,7 +40,7 @@ class Published:
 
 
 def read_current(store: ObjectStore) -> Published | None:
-    """What is published now; None if nothing is. Raises IndexCorrupt, IndexMismatch or IndexUnavailable."""
+    """The current version, or None. Raises IndexCorrupt, IndexMismatch or IndexUnavailable."""
     try:
         found = store.read(CURRENT_KEY)
     except ObjectMissing:
@@ -51,7 +49,7 @@ def read_current(store: ObjectStore) -> Published | None:
 
 
 def must_be_published(store: ObjectStore) -> Published:
-    """What is published now. Raises IndexMissing if nothing is; IndexCorrupt, IndexMismatch or IndexUnavailable."""
+    """The current version. Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable."""
     current = read_current(store)
     if current is None:
         raise IndexMissing("no version is published")
@@ -59,33 +57,32 @@ def must_be_published(store: ObjectStore) -> Published:
 
 
 def keep(store: ObjectStore, key: str, data: bytes) -> None:
-    """Write an object whose key follows from its content: an equal one may be there, a damaged one is replaced.
+    """Write an object whose key derives from its content: an equal one may exist, a damaged one is replaced.
 
-    Raises PublishConflict if somebody else keeps writing another content there.
+    Raises PublishConflict if another writer keeps writing other content there.
     """
     replaces: str | None = None
     for _ in range(KEEP_ATTEMPTS):
         try:
             store.write(key, data, replaces=replaces)
+            return
         except PreconditionFailed:
             try:
                 found = store.read(key)
             except ObjectMissing:
                 replaces = None
                 continue
-            if found.data == data:
-                return
-            replaces = found.etag
-        else:
+        if found.data == data:
             return
-    raise PublishConflict(f"{key} is being written with another content")
+        replaces = found.etag
+    raise PublishConflict(f"another writer writes other content to {key}")
 
 
 def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> None:
-    """Make a version the current one; readers see the old one or this one, never a mixture.
+    """Make a version the current one, atomically.
 
-    ``replaces`` is the entity tag of the current manifest that this version was made from; None if there was none.
-    Raises PublishConflict if another version was published in between. After IndexUnavailable it may be current.
+    ``replaces`` is the entity tag of the manifest that this version is based on, None for none. Raises PublishConflict
+    if another version was published in between. After IndexUnavailable the version may be current.
     """
     data = manifest.to_bytes()
     keep(store, version_key(manifest.version), data)
@@ -104,8 +101,8 @@ def publish_on_top(
 ) -> Manifest:
     """Publish a version; if others published meanwhile, make its manifest again on top of theirs.
 
-    ``base`` is what was published when the change was planned. ``make`` makes the manifest on top of what is published,
-    and raises PublishConflict if that rules out the change. After IndexUnavailable the version may be current.
+    ``base`` was current when the change was planned. ``make`` raises PublishConflict if the change does not apply to
+    the given version. After IndexUnavailable the version may be current.
     """
     current = base
     for _ in range(PUBLISH_ATTEMPTS):
@@ -120,10 +117,9 @@ def publish_on_top(
 
 
 def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], datetime] = utc_now) -> Manifest:
-    """Publish whether readers may answer from the rest of the index when they cannot read a segment.
+    """Publish whether readers may answer without unreadable segments; returns the current version.
 
-    Returns the version that is current now; it is the one before if that said so already. Raises IndexMissing,
-    IndexCorrupt, IndexMismatch, IndexUnavailable or PublishConflict.
+    Raises IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable or PublishConflict.
     """
     base = must_be_published(store)
     if base.manifest.allow_partial == allowed:
@@ -131,7 +127,7 @@ def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], da
 
     def on_top_of(current: Published | None) -> Manifest:
         if current is None:
-            raise PublishConflict("what was published is gone")
+            raise PublishConflict("the published version is gone")
         return current.manifest.successor(created_at=now(), allow_partial=allowed)
 
     return publish_on_top(store, base, on_top_of)
@@ -140,9 +136,7 @@ def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], da
 def refuse_late(began_at: datetime, now: datetime) -> None:
     """Raises PublishConflict if the first object was written so long ago that it may have been deleted as garbage."""
     if (now - began_at).total_seconds() > MAX_WRITE_S:
-        raise PublishConflict(
-            f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: what was written first may be gone"
-        )
+        raise PublishConflict(f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: the first objects may be gone")
 
 
 _VERSION_KEY = re.compile(version_key(r"(?P<version>\d{6,}-[0-9a-f]{16})"))
@@ -151,43 +145,40 @@ _REFERENCE = re.compile(rf'"((?:{SEGMENTS_PREFIX}|{TOMBSTONES_PREFIX})[^"\\]+)"'
 
 @dataclass(frozen=True)
 class PastVersion:
-    """A version as it is kept; it may be damaged, or of another format."""
+    """A stored version, which may be damaged or of another format."""
 
     version: str
     written_at: datetime
     data: bytes  # the stored manifest; empty if it is gone
 
     def manifest(self) -> Manifest:
-        """The version. Raises IndexCorrupt or IndexMismatch if it cannot be read."""
+        """Parse the manifest. Raises IndexCorrupt or IndexMismatch."""
         manifest = parse_manifest(self.data)
         if manifest.version != self.version:
             raise IndexCorrupt(f"{version_key(self.version)} holds version {manifest.version}")
         return manifest
 
     def previous(self) -> str | None:
-        """The version that it replaced, if the stored manifest says so."""
+        """The version that it replaced, if the stored manifest names it."""
         try:
             found = json.loads(self.data)
         except (ValueError, RecursionError):
             return None
-        told = found.get("previous") if isinstance(found, dict) else None
-        return told if isinstance(told, str) else None
+        previous = found.get("previous") if isinstance(found, dict) else None
+        return previous if isinstance(previous, str) else None
 
     def references(self) -> frozenset[str]:
-        """The keys of all objects that it names, whatever its format."""
+        """The keys of all objects that it names, in any format."""
         return frozenset(_REFERENCE.findall(self.data.decode("utf-8", "replace")))
 
 
 def version_number(version: str) -> int:
-    """The number at the head of a version's id."""
+    """The number that a version's id starts with."""
     return int(version.partition("-")[0])
 
 
 def stored_versions(store: ObjectStore) -> dict[str, datetime]:
-    """The versions whose manifests are in the store, oldest first, and when they were written.
-
-    Some of them may never have become current: their writers were overtaken, or died.
-    """
+    """The stored versions, oldest first, and when they were written. Some may never have been current."""
     found = {
         match["version"]: entry.modified_at
         for entry in store.entries(VERSIONS_PREFIX)
@@ -197,14 +188,14 @@ def stored_versions(store: ObjectStore) -> dict[str, datetime]:
 
 
 def next_number(store: ObjectStore) -> int:
-    """A number above those of all versions in the store."""
+    """A number above those of all stored versions."""
     return 1 + max(map(version_number, stored_versions(store)), default=0)
 
 
 def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
-    """A version and those before it that can still be rolled back to, newest first.
+    """A version and its predecessors that can still be rolled back to, newest first.
 
-    Each names the one before. Where that is unreadable or gone, the next lower number in the store follows.
+    Each names the one before. If that is unreadable or gone, the next lower number in the store follows.
     """
     stored = stored_versions(store)
     past = PastVersion(newest.version, stored.get(newest.version, newest.created_at), newest.to_bytes())
@@ -214,8 +205,8 @@ def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
         lower = [version for version in stored if newest.kept_from <= version_number(version) < number]
         if not lower:
             return
-        told = past.previous()
-        version = told if told in lower else lower[-1]
+        previous = past.previous()
+        version = previous if previous in lower else lower[-1]
         try:
             data = store.read(version_key(version)).data
         except ObjectMissing:
@@ -224,50 +215,48 @@ def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
 
 
 def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = utc_now) -> Manifest:
-    """Roll back: publish an old version's content as a new version. This also replaces a damaged current manifest.
+    """Roll back: publish an old version's content as a new version, also in place of a damaged current manifest.
 
-    Returns the version that is current now; it stays the same if it is the one to roll back to. Raises IndexMissing if
-    there is no such version any more; IndexCorrupt if it lacks an object or is damaged; IndexMismatch if it has another
-    format; PublishConflict if another version was published in between.
+    Returns the current version, which stays if it is the one to roll back to. Raises IndexMissing if the version is not
+    stored; IndexCorrupt if it is damaged or lacks an object; IndexMismatch if it has another format; PublishConflict if
+    another version was published in between.
     """
-    began = _standing(store)
+    began = _newest(store)
     for _ in range(PUBLISH_ATTEMPTS):
-        standing = _standing(store)
-        if standing.newest.version != began.newest.version:
-            raise PublishConflict(f"version {standing.newest.version} was published in between")
-        past = next((past for past in history(store, standing.newest) if past.version == version), None)
+        newest = _newest(store)
+        if newest.manifest.version != began.manifest.version:
+            raise PublishConflict(f"version {newest.manifest.version} was published in between")
+        past = next((past for past in history(store, newest.manifest) if past.version == version), None)
         if past is None:
             raise IndexMissing(f"there is no version {version} to roll back to")
         old = past.manifest()
-        if standing.sound and old.version == standing.newest.version:
+        if newest.sound and old.version == newest.manifest.version:
             return old
         _refuse_incomplete(store, old)
         manifest = old.derive(
-            number=standing.next_number,
+            number=newest.manifest.number + 1 if newest.sound else next_number(store),
             created_at=now(),
-            previous=standing.newest.version,
-            kept_from=standing.newest.kept_from,
+            previous=newest.manifest.version,
+            kept_from=newest.manifest.kept_from,
         )
         try:
-            publish(store, manifest, replaces=standing.etag)
+            publish(store, manifest, replaces=newest.etag)
         except PublishConflict:
-            continue  # older versions may have been given up meanwhile, this one among them
+            continue  # garbage collection rewrites the current manifest, and may have deleted this version
         return manifest
     raise PublishConflict("the current version's manifest is being written all the time")
 
 
 @dataclass(frozen=True)
-class _Standing:
-    """What a roll-back begins from."""
+class _Newest:
+    """The version that a roll-back replaces."""
 
-    newest: Manifest
-    sound: bool
-    """True if it is the current version, False if it is the newest readable one in place of a damaged one."""
-    etag: str | None
-    next_number: int
+    manifest: Manifest
+    etag: str | None  # of the object at the current manifest's key
+    sound: bool  # False if the current manifest is damaged, and this is the newest readable version
 
 
-def _standing(store: ObjectStore) -> _Standing:
+def _newest(store: ObjectStore) -> _Newest:
     try:
         current = must_be_published(store)
     except (IndexMissing, IndexCorrupt):
@@ -280,9 +269,9 @@ def _standing(store: ObjectStore) -> _Standing:
                 newest = PastVersion(version, written_at, store.read(version_key(version)).data).manifest()
             except (ObjectMissing, IndexCorrupt):
                 continue
-            return _Standing(newest, False, etag, next_number(store))
+            return _Newest(newest, etag, sound=False)
         raise
-    return _Standing(current.manifest, True, current.etag, current.manifest.number + 1)
+    return _Newest(current.manifest, current.etag, sound=True)
 
 
 def _refuse_incomplete(store: ObjectStore, manifest: Manifest) -> None:

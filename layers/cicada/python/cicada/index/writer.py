@@ -1,4 +1,4 @@
-"""Writing a version of the index: embed what is new, write it as segments, delete what is gone, publish."""
+"""Writes a version of the index: embeds new passages, writes segments, marks deleted rows, publishes."""
 
 from __future__ import annotations
 
@@ -46,34 +46,32 @@ logger = logging.getLogger(__name__)
 
 SEGMENT_ROWS = 262_144  # passages in one segment at most
 
-Declares = CollectionDeclaration | Literal["as before"] | None
-"""What a collection declares of itself from a version on; None for nothing."""
+Declares = CollectionDeclaration | Literal["as before"] | None  # a collection's new declaration
 
 
 @dataclass(frozen=True)
 class WriteResult:
     """The result of writing a collection."""
 
-    version: str  # the version that is current now
+    version: str  # the current version
     published: bool  # False if the index already held exactly this
-    passages: int  # of the collection now
-    added: int  # passages that are new or changed
-    removed: int  # passages that are gone or changed
-    embedded: int  # texts that the model embedded; the others had their vectors in the previous version
-    segments: int  # of the collection now
-    declared: CollectionDeclaration | None = None  # what the collection declared before
+    passages: int  # of the collection
+    added: int  # new or changed passages
+    removed: int  # deleted or changed passages
+    embedded: int  # texts that the model embedded; the others had vectors in the previous version
+    segments: int  # of the collection
+    declared: CollectionDeclaration | None = None  # the previous declaration
 
 
 class IndexWriter:
-    """Writes collections into the index of one embedding model. Nothing is visible until the last step of each.
+    """Writes collections into the index of one embedding model. Publishing is the last step of each method.
 
-    The work and the bytes written follow what changes, not what the index holds: new and changed passages become a
-    segment of their own, and tombstones mark the deleted rows of older segments.
+    New and changed passages become a segment of their own, and tombstones mark the deleted rows of older segments: the
+    cost follows the change, not the size of the index.
 
-    Methods raise IndexMismatch if other collections are embedded with another model or analysed by other rules,
-    IndexCorrupt if the collection or the manifest is damaged, IndexUnavailable if the store does not respond,
-    PublishConflict if another writer changed the same passages meanwhile, and ModelBusy, ModelUnavailable or
-    ModelRefused if a text could not be embedded.
+    Methods raise IndexMismatch if other collections have another model or text analysis; IndexCorrupt if the collection
+    or the manifest is damaged; IndexUnavailable if the store does not respond; PublishConflict if another writer
+    changed the same passages; ModelBusy, ModelUnavailable or ModelRefused if a text could not be embedded.
     """
 
     def __init__(
@@ -101,16 +99,10 @@ class IndexWriter:
         known: Mapping[bytes, Vector] | None = None,
         declaration: CollectionDeclaration | None = None,
     ) -> WriteResult:
-        """Publish a version in which the collection holds exactly these passages; other collections stay as they are.
+        """Publish a version in which the collection holds exactly these passages and has this declaration.
 
-        Unchanged passages stay in their segments; an unchanged collection publishes nothing. Damaged segments of the
-        collection are written anew; for a damaged manifest there is :meth:`start_over`.
-
-        Args:
-            passages: at least one; CorpusInvalid if there is none, or two have one id.
-            verify: read every byte that the collection has, to find all damage.
-            known: vectors by recipe; passages with these recipes are not embedded again.
-            declaration: what the collection declares of itself; None for nothing, whatever it declared before.
+        Damaged segments of the collection are written anew; ``verify`` reads every byte to find them all. ``known`` are
+        vectors by recipe that need no embedding. Raises CorpusInvalid if there is no passage, or two have one id.
         """
         intake = InMemory(checked(collection, passages, empty=False), known or {})
         return self.change(
@@ -122,15 +114,15 @@ class IndexWriter:
         )
 
     def add(self, collection: str, passages: Iterable[Indexable]) -> WriteResult:
-        """Publish a version that has these passages, in place of those of the same ids; the rest stays.
+        """Publish a version with these passages, which replace those of the same ids.
 
-        Raises CorpusInvalid if two have one id; IndexMissing if there is no passage, and no version is published.
+        Raises CorpusInvalid if two have one id; IndexMissing if there is no passage and no version.
         """
         intake = InMemory(checked(collection, passages), {})
         return self.change(collection, lambda snapshot: addition(collection, intake, snapshot))
 
     def delete(self, collection: str, ids: Collection[str]) -> WriteResult:
-        """Publish a version without these passages, ignoring unknown ids. Raises IndexMissing if none is published."""
+        """Publish a version without these passages; unknown ids are ignored. Raises IndexMissing if there is none."""
         return self.change(collection, lambda snapshot: removal(collection, ids, snapshot))
 
     def change(
@@ -143,18 +135,14 @@ class IndexWriter:
         declares: Declares = "as before",
         check: Callable[[Manifest | None], None] = lambda _: None,
     ) -> WriteResult:
-        """Publish a version with a change of one collection; the other methods call this one.
+        """Publish a version with a change of one collection, planned on its current content.
 
-        Args:
-            plan: plans the change upon what the collection holds.
-            mend: the change replaces the collection: segments that are damaged, or of another model where the index
-                holds no other collection, are left out of what it holds, and of the new version.
-            verify: read every byte that the collection has, to find all damage.
-            declares: what the collection declares of itself. A change of the declaration alone is published, too; a
-                collection without passages declares nothing.
-            check: raises if the change must not be made upon a version; called with each version that it is made upon.
+        ``mend`` leaves out damaged segments, and those of another model if no other collection has it: for a change
+        that replaces the collection. ``verify`` reads every byte of the collection. A new declaration alone is
+        published too; a collection without passages has none. ``check`` is called with each version the change is made
+        on, and raises to refuse it.
 
-        Raises CorpusInvalid as ``plan`` does; IndexMissing if there is nothing to write, and no version is published.
+        Raises CorpusInvalid as ``plan`` does; IndexMissing if there is nothing to write and no version.
         """
         _refuse_foreign_declaration(collection, declares)
         base = read_current(self._store)
@@ -168,7 +156,7 @@ class IndexWriter:
         return self._carry_out(plan(snapshot), base, snapshot, declares, check)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> WriteResult:
-        """Publish a version that holds this collection only: for another embedding model, or a damaged index.
+        """Publish a version with this collection alone: for another embedding model, or a damaged index.
 
         Raises CorpusInvalid if there is no passage, or two have one id.
         """
@@ -177,7 +165,7 @@ class IndexWriter:
     def start_over_with(
         self, collection: str, intake: PassageStream, *, declaration: CollectionDeclaration | None = None
     ) -> WriteResult:
-        """:meth:`start_over` with at least one passage; they need not all be in memory at a time.
+        """:meth:`start_over` with at least one passage, without all of them in memory.
 
         Raises CorpusInvalid if the declaration is of another collection; IndexCorrupt if the passages cannot be read.
         """
@@ -193,8 +181,8 @@ class IndexWriter:
             pass
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("the index is started over", exc_info=error)
-        everything = np.arange(len(intake.ids))
-        entries, asked = self._write(collection, intake, everything, CollectionSnapshot())
+        passages = len(intake.ids)
+        entries, asked = self._write(collection, intake, np.arange(passages), CollectionSnapshot())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
         declarations = () if declaration is None else (declaration,)
@@ -204,7 +192,7 @@ class IndexWriter:
             if base is None:
                 return self._manifest(number, entries, declarations, previous=next(reversed(stored), None), kept_from=1)
             if current is None or current.manifest.version != base.manifest.version:
-                raise PublishConflict("somebody else published meanwhile")
+                raise PublishConflict("another version was published meanwhile")
             before = current.manifest
             return self._manifest(number, entries, declarations, previous=before.version, kept_from=before.kept_from)
 
@@ -216,7 +204,6 @@ class IndexWriter:
             manifest = publish_on_top(self._store, base, in_place_of)
         self._progress("publishing", 1, 1)
         declared_before = None if base is None else base.manifest.declaration(collection)
-        passages = len(everything)
         return WriteResult(manifest.version, True, passages, passages, 0, asked, len(entries), declared_before)
 
     def _carry_out(
@@ -280,8 +267,8 @@ class IndexWriter:
     def _rebased(
         self, change: CollectionChange, base: Published | None, current: Published | None, snapshot: CollectionSnapshot
     ) -> CollectionSnapshot:
-        """The collection as others published it meanwhile. Raises PublishConflict if that rules out the change."""
-        overtaken = PublishConflict(f"somebody else changed {change.collection} meanwhile")
+        """The collection as others published it meanwhile. Raises PublishConflict if the change no longer applies."""
+        overtaken = PublishConflict(f"another writer changed {change.collection} meanwhile")
         if current is None:
             raise overtaken
         self._refuse_other_models(current.manifest, change.collection if snapshot.unusable else None)
@@ -289,7 +276,7 @@ class IndexWriter:
         before = () if base is None else base.manifest.of_collection(change.collection)
         if entries == before:
             return snapshot
-        if snapshot.unusable:  # nobody can tell what was changed in segments that cannot be read
+        if snapshot.unusable:  # the passages of unreadable segments are unknown, so their changes are too
             raise overtaken
         latest = read_snapshot(self._store, current.manifest, change.collection, opened=snapshot.segments)
         if not change.stands(latest):
@@ -299,21 +286,24 @@ class IndexWriter:
     def _write(
         self, collection: str, intake: PassageStream, chosen: Places, snapshot: CollectionSnapshot
     ) -> tuple[tuple[SegmentEntry, ...], int]:
-        """Write the chosen passages as segments; returns these, and how many texts the model embedded."""
+        """Write the chosen passages; returns the new segments, and how many texts the model embedded."""
         slices = intake.slices(chosen, self._segment_rows)
         entries: list[SegmentEntry] = []
         asked = done = 0
+
+        def report(stage: Stage, done_texts: int, texts: int) -> None:  # a slice's texts as the change's passages
+            finished = done_texts * len(places) // texts if texts else len(places)
+            self._progress(stage, done + finished, len(chosen))
 
         def contents_of(places: Places) -> SegmentContents:  # a function, so that its inputs are freed before writing
             nonlocal asked
             supply = intake.supply(places)
             missing = {item.recipe() for item in supply.items} - supply.known.keys()
             vectors = {**snapshot.known_vectors(missing), **supply.known}
-            progress = _progress_of_slice(self._progress, done, len(places), len(chosen))
-            embedded = passage_vectors(self._embedder, supply.items, vectors, progress)
-            asked += embedded.asked
+            made, embedded = passage_vectors(self._embedder, supply.items, vectors, report)
+            asked += embedded
             self._progress("writing", len(entries), len(slices))
-            return SegmentContents.of(collection, supply.items, embedded.vectors)
+            return SegmentContents.of(collection, supply.items, made)
 
         for places in slices:
             entries.append(write_segment(self._store, contents_of(places), self._embedder.model_id))
@@ -323,12 +313,12 @@ class IndexWriter:
         return tuple(entries), asked
 
     def _same_model(self, manifest: Manifest) -> bool:
-        """Whether a version is of this embedding model and of today's rules of text analysis."""
+        """Whether a version has this embedding model and the current text analysis."""
         ours = (self._embedder.model_id, self._embedder.dimensions, ANALYZER_VERSION)
         return (manifest.embedding_model_id, manifest.dimensions, manifest.analyzer_version) == ours
 
     def _refuse_other_models(self, current: Manifest | None, replaced: str | None) -> None:
-        """Raises IndexMismatch if a version has collections of another model; one that is replaced does not count."""
+        """Raises IndexMismatch if a version has collections of another model, other than the replaced one."""
         if current is None or self._same_model(current):
             return
         if others := sorted({entry.collection for entry in current.segments} - {replaced}):
@@ -365,7 +355,7 @@ class IndexWriter:
 def _declarations(
     manifest: Manifest, collection: str, declares: Declares
 ) -> tuple[tuple[CollectionDeclaration, ...], bool]:
-    """A version's declarations with this one of a collection; and whether they are those of ``manifest``."""
+    """A version's declarations with a collection's new one, and whether they are unchanged."""
     if declares == "as before" or declares == manifest.declaration(collection):
         return manifest.declarations, True
     others = tuple(one for one in manifest.declarations if one.collection != collection)
@@ -375,12 +365,3 @@ def _declarations(
 def _refuse_foreign_declaration(collection: str, declares: Declares) -> None:
     if isinstance(declares, CollectionDeclaration) and declares.collection != collection:
         raise CorpusInvalid(f"the declaration is of collection {declares.collection}, not {collection}")
-
-
-def _progress_of_slice(progress: Progress, start: int, count: int, passages: int) -> Progress:
-    """Report the progress with one segment's texts as progress with all passages."""
-
-    def report(stage: Stage, done: int, total: int) -> None:
-        progress(stage, start + (done * count // total if total else count), passages)
-
-    return report

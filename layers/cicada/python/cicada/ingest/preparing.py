@@ -202,7 +202,7 @@ class Preparer:
         made = np.empty((len(items), vectors.dimensions), dtype=np.float16)
         for start in range(0, len(items), SLICE_PASSAGES):
             chosen = items[start : start + SLICE_PASSAGES]
-            made[start : start + len(chosen)] = passage_vectors(vectors, chosen, known, silent).vectors
+            made[start : start + len(chosen)], _ = passage_vectors(vectors, chosen, known, silent)
         return made
 
     def _keep(self, key: str, data: bytes, replaces: str | None) -> None:

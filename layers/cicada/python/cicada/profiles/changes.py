@@ -46,8 +46,7 @@ _THEORY_PARTS = frozenset({"statement", "episodes", "evidence", "verdict"})
 class By:
     """The user and the operation that make a change."""
 
-    subject: str
-    """The owner of the profiles: see :attr:`cicada.identity.Caller.owner`."""
+    subject: str  # the owner of the profiles: see :attr:`cicada.identity.Caller.owner`
     request_id: str
     operation_id: str
     """Equal for a repeated operation, which is applied once: see :func:`cicada.profiles.service.operation`."""

@@ -21,8 +21,7 @@ from cicada.text.tokens import tokens
 BATCH_PASSAGES = 8192  # passages whose terms are gathered in plain lists before they become arrays
 MAX_REMEMBERED_TOKENS = 500_000
 """Distinct tokens, over all languages, whose terms are remembered while texts are analysed."""
-MAX_LANGUAGES = 255
-"""Languages that one call distinguishes; passages in further languages count as of an unknown one."""
+MAX_LANGUAGES = 255  # languages that one call distinguishes; passages in further languages count as of an unknown one
 UNKNOWN = ""
 
 

@@ -211,8 +211,7 @@ def merged(lists: Sequence[PostingList]) -> PostingList | None:
     return MergedList(rows[starts], np.add.reduceat(frequencies[order], starts), bound)
 
 
-_ROW_SHIFT = 20
-"""A place is its row, shifted, plus its position and the phrase's largest offset: both fit in 20 bits."""
+_ROW_SHIFT = 20  # a place is its row, shifted, plus its position and the phrase's largest offset: both fit in 20 bits
 MAX_PHRASE_POSITIONS = 1 << 10  # of a longer phrase, these positions count
 
 Alternatives = Sequence[tuple[PostingList, memoryview]]

@@ -40,8 +40,7 @@ class _PartEntries:
         self.part = part
         self.entries: dict[bytes, TermEntry] = {}
         self.expansions: dict[bytes, dict[bytes, TermEntry]] = {prefix: {} for prefix in prefixes}
-        self._blocks: dict[int, list[bytes]] = {}
-        """The dictionary's blocks to read, and the terms to look up in each."""
+        self._blocks: dict[int, list[bytes]] = {}  # the dictionary's blocks to read, and the terms to look up in each
         for term in terms:
             looked_up, entry = part.remembered(term)
             if entry is not None:
