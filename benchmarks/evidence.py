@@ -19,7 +19,7 @@ import boto3
 from cicada.agents.tools.evidence import JUDGE_MAX_TOKENS, EvidenceJudge
 from cicada.corpus.passages import ScriptLocator
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.models.ports import StructuredModel
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import UNLIMITED

@@ -39,13 +39,13 @@ from benchmarks.retrieval_data import (
     retriever_over,
 )
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.models.ports import Embedder, ModelUse, Reranked, Reranker, StructuredModel, TokenBudget
 from cicada.retrieval.pipelines.api import PipelineName
-from cicada.retrieval.pipelines.building import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.pipelines.pipeline import Pipelines
-from cicada.retrieval.pipelines.stages import Course, usd_of
+from cicada.retrieval.pipelines.stages import StageRunner, usd_of
 from cicada.retrieval.pipelines.state import State, Wanted
+from cicada.retrieval.pipelines.wiring import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
 from cicada_cli.deployment import LOCAL_REGION, Aws
 from cicada_evaluation.confidence import paired_difference
@@ -124,7 +124,7 @@ class Answers:
     lacked: int = 0
     """Stages that were left out."""
 
-    def add(self, question: Judged, state: State, course: Course[State], taken_ms: float) -> None:
+    def add(self, question: Judged, state: State, runner: StageRunner[State], taken_ms: float) -> None:
         """Measure one query."""
         ranking = list(dict.fromkeys(one.passage.id for one in state.candidates))
         at_10 = Measured.of(ranking, question.gains)
@@ -132,8 +132,8 @@ class Answers:
         self.recall_10.append(at_10.recall)
         self.recall_100.append(Measured.of(ranking, question.gains, TOP_K).recall)
         self.taken_ms.append(taken_ms)
-        self.uses += [use for _, use in course.uses]
-        self.lacked += len(course.degraded)
+        self.uses += [use for _, use in runner.uses]
+        self.lacked += len(runner.degraded)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def services(aws: bool) -> Iterator[Aws]:
         yield Aws(region=LOCAL_REGION, endpoint_url=url, local=True)
 
 
-def run(system: System, pipelines: Pipelines, question: Judged) -> tuple[State, Course[State], float]:
+def run(system: System, pipelines: Pipelines, question: Judged) -> tuple[State, StageRunner[State], float]:
     """Ask a question, and return what is found, the stages' account, and the milliseconds."""
     wanted = Wanted(
         query=question.text,
@@ -161,10 +161,10 @@ def run(system: System, pipelines: Pipelines, question: Judged) -> tuple[State, 
         hyde=system.hyde,
         captions=system.captions,
     )
-    course: Course[State] = Course(TIME_BUDGET_S, time.monotonic)
+    runner: StageRunner[State] = StageRunner(TIME_BUDGET_S, time.monotonic)
     began = time.perf_counter()
-    state = pipelines.find(wanted, course)
-    return state, course, (time.perf_counter() - began) * 1000
+    state = pipelines.find(wanted, runner)
+    return state, runner, (time.perf_counter() - began) * 1000
 
 
 def measure(
@@ -187,8 +187,8 @@ def measure(
     for done, question in enumerate(questions, start=1):
         ideal.gains = {text_of[name]: gain for name, gain in question.gains.items() if name in text_of}
         for system in SYSTEMS:
-            state, course, taken_ms = run(system, knowing if system.ideal else with_models, question)
-            found[system.name].add(question, state, course, taken_ms)
+            state, runner, taken_ms = run(system, knowing if system.ideal else with_models, question)
+            found[system.name].add(question, state, runner, taken_ms)
         print(f"\r{done} of {len(questions)} queries", end="\n" if done == len(questions) else "", flush=True)
     return found
 

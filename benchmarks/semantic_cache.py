@@ -24,7 +24,7 @@ import boto3
 
 from benchmarks.classifier import wilson_interval
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.retrieval.ports import UNLIMITED
 from cicada.semantic_cache.decision import (
     CONFIRM_MAX_TOKENS,

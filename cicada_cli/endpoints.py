@@ -12,8 +12,8 @@ from cicada_cli.deployment import Aws
 from cicada_cli.exits import UsageError
 
 if TYPE_CHECKING:  # boto3 is loaded by the commands that need it
-    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoints import Endpoints
+    from cicada.models.factory import ModelFactory
 
 ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
 KEY_VARIABLE = "CICADA_ENDPOINT_KEY_"
@@ -47,8 +47,8 @@ def models_at(
         UsageError: the environment's endpoints cannot be read.
     """
     from cicada.models.bedrock import bedrock_client_config
-    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoint_keys import SECRETS_CONFIG
+    from cicada.models.factory import ModelFactory
 
     return ModelFactory(
         bedrock=lambda: aws.client("bedrock-runtime", bedrock_client_config()),

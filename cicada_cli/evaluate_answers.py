@@ -15,8 +15,8 @@ from cicada_cli.exits import UsageError
 from cicada_evaluation.standin import WRITER_ID
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
-    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoints import Endpoints
+    from cicada.models.factory import ModelFactory
     from cicada_evaluation.answers.cases import Unanswerable
     from cicada_evaluation.answers.running import AnswersPlan
     from cicada_evaluation.judged import JudgedSet

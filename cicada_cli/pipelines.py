@@ -37,7 +37,7 @@ def pipelines_with(
         SettingsInvalid: no endpoint has such a model.
     """
     from cicada.models.bedrock import bedrock_client_config
-    from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
+    from cicada.retrieval.pipelines.wiring import PipelineModels, build_pipelines
 
     def bedrock() -> Any:
         return aws.client("bedrock-runtime", bedrock_client_config())

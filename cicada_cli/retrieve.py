@@ -131,11 +131,11 @@ def request_of(args: argparse.Namespace) -> RetrieveRequest:
 def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool, out: Console) -> Exit:
     """Run a pipeline over the deployment's index, in this process, and show what it found."""
     from cicada.index.reader import IndexReader
-    from cicada.models.remembering import RememberingEmbedder
+    from cicada.models.embedding_cache import CachingEmbedder
     from cicada.retrieval.facets import ShardFacets
     from cicada.retrieval.shards import ShardRetriever
 
-    embedder = RememberingEmbedder(embedder_of(deployment))
+    embedder = CachingEmbedder(embedder_of(deployment))
     reader = IndexReader(
         store_of(deployment), embedding_model_id=embedder.model_id, dimensions=deployment.embedding_dimensions
     )

@@ -7,7 +7,7 @@ import time
 from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.captions import EMBED_SENTENCES
 from cicada.retrieval.pipelines.pipeline import Pipelines
-from cicada.retrieval.pipelines.stages import Course
+from cicada.retrieval.pipelines.stages import StageRunner
 from cicada.retrieval.pipelines.state import State, Wanted
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 
@@ -38,16 +38,16 @@ class EvaluatedPipeline:
             mode=query.mode,
             semantic=self._semantic,
         )
-        course: Course[State] = Course(TIME_BUDGET_S, time.monotonic)
-        state = self._pipelines.find(wanted, course)
+        runner: StageRunner[State] = StageRunner(TIME_BUDGET_S, time.monotonic)
+        state = self._pipelines.find(wanted, runner)
         return SearchResult(
             tuple(Hit(one.passage, one.search_score) for one in state.candidates[: query.top_k]),
             state.index_version,
             state.total,
-            course.timings_ms,
+            runner.timings_ms,
             state.engine,
-            tuple(Degradation(f"{one.stage}_{one.code}", one.message) for one in course.degraded),
-            tuple(use for _, use in course.uses if use.purpose != EMBED_SENTENCES),  # what is embedded is metered
+            tuple(Degradation(f"{one.stage}_{one.code}", one.message) for one in runner.degraded),
+            tuple(use for _, use in runner.uses if use.purpose != EMBED_SENTENCES),  # what is embedded is metered
         )
 
     def version(self) -> str:

@@ -19,7 +19,7 @@ from cicada.breakers.dependencies import INDEX, agent_breaker, model_breaker
 from cicada.breakers.guards import GuardedAgent, GuardedForms
 from cicada.breakers.registry import BreakerRegistry
 from cicada.delivery.record import RequestHead
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.protocol.events import ProfileChanged, StrategyName
 from cicada.retrieval.ports import Retriever
 from cicada.settings import AnswerSettings

@@ -38,9 +38,9 @@ from cicada.index.reader import IndexReader
 from cicada.index.s3_direct import store_for_answers
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import ModelFactory
+from cicada.models.embedding_cache import CachingEmbedder
+from cicada.models.factory import ModelFactory
 from cicada.models.ports import Embedder, TextModel
-from cicada.models.remembering import RememberingEmbedder
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.ports import Retriever
@@ -241,8 +241,8 @@ def _retriever(
     pipeline = settings.retrieval_pipeline
     if pipeline == "standard":
         return searches
-    from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
     from cicada.retrieval.pipelines.retriever import PipelineRetriever
+    from cicada.retrieval.pipelines.wiring import PipelineModels, build_pipelines
 
     pipelines = build_pipelines(
         PipelineModels(
@@ -263,7 +263,7 @@ def _embedder(settings: AnswerSettings, breakers: BreakerRegistry) -> Embedder:
     """Remembers in front of its breaker: what is known needs no model."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
-    return RememberingEmbedder(GuardedEmbedder(model, breakers))
+    return CachingEmbedder(GuardedEmbedder(model, breakers))
 
 
 class _Writers:

@@ -15,8 +15,8 @@ from cicada.ingest.incoming.run_records import Batch
 from cicada.ingest.settings import IngestSettings
 from cicada.ingest.wiring import preparer
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import SECRETS_CONFIG
+from cicada.models.factory import ModelFactory
 from cicada.telemetry import logger
 
 KEPT_S = 30.0

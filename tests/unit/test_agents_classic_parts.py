@@ -24,6 +24,7 @@ from cicada.agents.classic.events import (
     read_event,
 )
 from cicada.agents.classic.function import ActionFunction
+from cicada.agents.classic.run_tracker import RunTracker, remainder
 from cicada.agents.classic.schema import ParameterGiven, function_of, outline, parameters_of, read_parameters
 from cicada.agents.classic.session import (
     CARRIED,
@@ -35,7 +36,6 @@ from cicada.agents.classic.session import (
     session_id,
     unpack,
 )
-from cicada.agents.classic.turning import Turning, remainder
 from cicada.agents.ports import Actor, AgentTask, Done, SourceRegistry, ToolCall, ToolInput, ToolReply
 from cicada.agents.source_registry import MAX_SOURCES, NumberedSources, source_key
 from cicada.agents.tool_runner import ToolRunner, bounded
@@ -485,8 +485,8 @@ class Follows:
         self.registry = NumberedSources()
         box = ToolRunner([Tool()], actor=ACTOR, registry=self.registry, limits=UNLIMITED)
         self.allowed: list[Usage] = []
-        self.turning = Turning("m", box, cast(SearchLimits, self), max_turn_tokens=10)
-        self.turning.begin(100)
+        self.tracker = RunTracker("m", box, cast(SearchLimits, self), max_turn_tokens=10)
+        self.tracker.begin(100)
 
     def call(self) -> None:
         """Any number of calls."""
@@ -498,7 +498,7 @@ class Follows:
         """Nothing is bounded."""
 
     def said(self, *events: AgentEvent) -> str:
-        return "".join(self.turning.follow(events))
+        return "".join(self.tracker.follow(events))
 
 
 WHOLE = "The key is under the stone [1]."
@@ -516,7 +516,7 @@ WHOLE = "The key is under the stone [1]."
 def test_an_answer_is_whole_with_its_final_response(events: tuple[AgentEvent, ...]) -> None:
     run = Follows()
     assert run.said(*events) == WHOLE
-    assert run.turning.whole
+    assert run.tracker.whole
 
 
 def test_where_white_space_differs_the_chunks_are_read_to_the_end_of_the_stream() -> None:
@@ -539,16 +539,16 @@ def test_chunks_that_are_not_the_final_response_are_a_broken_stream(events: tupl
     run = Follows()
     with pytest.raises(StreamBroken):
         run.said(*events)
-    assert not run.turning.whole
+    assert not run.tracker.whole
 
 
 def test_a_turn_after_control_came_back_reads_the_turn_before_and_what_was_added() -> None:
     run = Follows()
     call = Invoked("writing", "look", ())
     run.said(TurnBegan("?"), TurnEnded(Usage(2_000, 50), 5), Returned("i", (call,)))
-    assert run.turning.returned is not None
-    run.turning.begin(700)
-    assert not run.turning.whole
+    assert run.tracker.returned is not None
+    run.tracker.begin(700)
+    assert not run.tracker.whole
     assert [one.input_tokens for one in run.allowed] == [100, 2_750]
 
 

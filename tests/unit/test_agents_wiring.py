@@ -14,7 +14,7 @@ from cicada.agents.classic.agent import ClassicAgent
 from cicada.agents.converse.agent import ConverseAgent
 from cicada.agents.harness.agent import HarnessAgent
 from cicada.agents.limits import SERVICE_SILENCE_S
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.settings import AnswerSettings
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import FixedRetriever

@@ -18,9 +18,9 @@ from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable,
 from cicada.models import endpoints
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import GivenKey, SecretKey
 from cicada.models.endpoints import Endpoints
+from cicada.models.factory import ModelFactory
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.openai_chat import OpenAiTextModel
 from cicada.models.openai_errors import Complaint, EndpointFault, read_complaint, read_fault, read_retry_after
@@ -180,7 +180,7 @@ def test_the_version_of_a_model_changes_with_its_endpoints_address():
 
 def test_nothing_of_the_endpoints_is_imported_before_a_model_of_one_is_asked_for():
     script = (
-        "import sys; from cicada.models.choosing import ModelFactory\n"
+        "import sys; from cicada.models.factory import ModelFactory\n"
         "print([name for name in sys.modules if 'openai' in name or 'endpoint_keys' in name])"
     )
     path = str(ROOT / "layers" / "cicada" / "python")

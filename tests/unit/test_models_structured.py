@@ -31,7 +31,7 @@ from cicada.models.model_ids import Sampling
 from cicada.models.ports import Prompt, Stopped, Unbounded, Usage
 from cicada.models.retries import PATIENT, Pace, RetryPolicy
 from cicada.models.structured_output import OutputMisfit, form_name, form_schema, read_form
-from cicada.models.whole_calls import WholeCalls
+from cicada.models.unary_calls import UnaryCalls
 
 
 class Score(BaseModel):
@@ -347,7 +347,7 @@ def test_a_service_that_asks_to_be_left_alone_is():
             raise failure
         return "done"
 
-    calls = WholeCalls(
+    calls = UnaryCalls(
         Unbounded(),
         60.0,
         Pace(PATIENT, lambda: 0.0, lambda seconds, _: waited.append(seconds), lambda: 0.0),

@@ -8,7 +8,7 @@ import pytest
 
 from cicada.corpus.passages import ScriptLocator
 from cicada.errors import IndexMissing, IndexUnavailable, ModelBusy, ModelUnavailable
-from cicada.models.remembering import RememberingEmbedder
+from cicada.models.embedding_cache import CachingEmbedder
 from cicada.retrieval.facets import FacetCounts, FieldCounts
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import MAX_RERANKED
@@ -110,7 +110,7 @@ def test_the_sentences_of_captions_are_accounted_for():
 
 def test_captions_leave_the_queries_that_are_remembered():
     embedder = WordEmbedder()
-    remembering = RememberingEmbedder(embedder, size=4)
+    remembering = CachingEmbedder(embedder, size=4)
     remembering.embed(["fog bell"], time_budget_s=1)
     documents = tuple(document(f"d{n}", f"The fog bell {n} rings.") for n in range(10))
     over = pipelines_over(ScriptedRetriever({"fog bell": documents}), embedder=remembering)

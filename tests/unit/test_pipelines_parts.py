@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from cicada.errors import AnswerMalformed, IndexUnavailable, ModelBusy, ModelRefused, ModelUnavailable, RetrievalInvalid
 from cicada.models.ports import ModelUse, Stopped, Unbounded, Usage
 from cicada.retrieval.pipelines.api import RetrieveFilters, parse_retrieve_request
-from cicada.retrieval.pipelines.building import is_reranking_model
 from cicada.retrieval.pipelines.captions import MAX_CAPTION_CHARS, SENTENCES_A_PASSAGE, QueryWords, captions
 from cicada.retrieval.pipelines.expansion import EXPAND_SYSTEM, HYDE_SYSTEM, MAX_WORDINGS, anchors, keeps, usable
 from cicada.retrieval.pipelines.fusion import K, by_score, candidates_of, fused
@@ -30,6 +29,7 @@ from cicada.retrieval.pipelines.model_reranker import (
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
 from cicada.retrieval.pipelines.stages import OpenUse, StageBudget, stage_uses, usd_of
 from cicada.retrieval.pipelines.state import Candidate, SearchRanking, filters_of
+from cicada.retrieval.pipelines.wiring import is_reranking_model
 from cicada.retrieval.ports import Filters, Hit, SearchQuery
 from tests.support.embedding import WordEmbedder
 from tests.support.pipelines import (

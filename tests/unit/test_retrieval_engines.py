@@ -23,7 +23,7 @@ from cicada.errors import (
     SettingsInvalid,
 )
 from cicada.retrieval.engine import EngineSettings, build_retriever
-from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, LearningEmbedder
+from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, PrefetchingEmbedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, Retriever, SearchQuery, SearchResult, TimeLimit
 from cicada.retrieval.s3vectors.load import BATCH, BATCH_BYTES, batches
 from cicada.retrieval.s3vectors.vector_records import (
@@ -199,13 +199,13 @@ def test_an_engine_that_had_less_time_than_its_own_is_not_blamed(never: Callable
 
 def test_a_learnt_text_is_not_embedded_again() -> None:
     embedder = WordEmbedder()
-    remembering = LearningEmbedder(embedder)
-    remembering.learn("bell", time_budget_s=1)
-    remembering.learn("bell", time_budget_s=1)
-    assert remembering.embed(["bell"], time_budget_s=1) == WordEmbedder().embed(["bell"], time_budget_s=1)
+    prefetching = PrefetchingEmbedder(embedder)
+    prefetching.prefetch("bell", time_budget_s=1)
+    prefetching.prefetch("bell", time_budget_s=1)
+    assert prefetching.embed(["bell"], time_budget_s=1) == WordEmbedder().embed(["bell"], time_budget_s=1)
     assert embedder.asked == ["bell"]
-    assert (remembering.model_id, remembering.dimensions) == (embedder.model_id, embedder.dimensions)
-    remembering.embed(["bell", "lamp"], time_budget_s=1)
+    assert (prefetching.model_id, prefetching.dimensions) == (embedder.model_id, embedder.dimensions)
+    prefetching.embed(["bell", "lamp"], time_budget_s=1)
     assert embedder.asked == ["bell", "bell", "lamp"]
 
 
@@ -220,15 +220,15 @@ def test_a_failure_is_remembered_until_the_text_is_learnt_again() -> None:
             return WordEmbedder.embed(self, [], time_budget_s=1) or [[1.0]]
 
     embedder = Flaky()
-    remembering = LearningEmbedder(embedder)
+    prefetching = PrefetchingEmbedder(embedder)
     with pytest.raises(ModelUnavailable):
-        remembering.learn("bell", time_budget_s=1)
+        prefetching.prefetch("bell", time_budget_s=1)
     with pytest.raises(ModelUnavailable):
-        remembering.embed(["bell"], time_budget_s=1)
+        prefetching.embed(["bell"], time_budget_s=1)
     assert embedder.asked == ["bell"]
     embedder.fails = False
-    remembering.learn("bell", time_budget_s=1)
-    assert remembering.embed(["bell"], time_budget_s=1) == [[1.0]]
+    prefetching.prefetch("bell", time_budget_s=1)
+    assert prefetching.embed(["bell"], time_budget_s=1) == [[1.0]]
 
 
 def test_a_text_that_is_not_learnt_in_time_is_not_waited_for_again() -> None:
@@ -238,11 +238,11 @@ def test_a_text_that_is_not_learnt_in_time_is_not_waited_for_again() -> None:
             return super().embed(texts, time_budget_s=time_budget_s)
 
     ends = threading.Event()
-    remembering = LearningEmbedder(Hung())
+    prefetching = PrefetchingEmbedder(Hung())
     with pytest.raises(ModelUnavailable):
-        remembering.learn("bell", time_budget_s=0.05)
+        prefetching.prefetch("bell", time_budget_s=0.05)
     with pytest.raises(ModelUnavailable):
-        remembering.embed(["bell"], time_budget_s=20)
+        prefetching.embed(["bell"], time_budget_s=20)
     ends.set()
 
 

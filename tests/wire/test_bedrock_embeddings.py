@@ -10,7 +10,7 @@ import pytest
 
 from cicada.errors import ModelBusy, ModelRefused, ModelUnavailable
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.remembering import RememberingEmbedder
+from cicada.models.embedding_cache import CachingEmbedder
 from cicada.models.retries import QUERY, RetryPolicy
 from tests.wire.bedrock_service import BedrockService, FakeTime, serving
 
@@ -134,7 +134,7 @@ def test_a_query_is_asked_for_twice_at_the_most(service, time):
 
 def test_a_query_that_two_ask_for_at_once_is_one_request(service):
     service.faults.arm("bedrock.embed_slow", first_ms=100)
-    shared = RememberingEmbedder(embedder(service))
+    shared = CachingEmbedder(embedder(service))
     with ThreadPoolExecutor(4) as pool:
         vectors = list(pool.map(lambda _: shared.embed(["a question"], time_budget_s=10)[0], range(4)))
     assert all(vector == vectors[0] for vector in vectors)

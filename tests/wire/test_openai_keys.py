@@ -12,9 +12,9 @@ import pytest
 from moto import mock_aws
 
 from cicada.errors import ModelRefused
-from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import SECRETS_CONFIG
 from cicada.models.endpoints import Endpoints
+from cicada.models.factory import ModelFactory
 from cicada.models.ports import Finished, Prompt, TextModel, Unbounded
 from cicada.settings import AnswerSettings
 from tests.wire.openai_service import OpenAiService, serving

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, BudgetSpent, ModelBusy, StreamBroken
-from cicada.models.choosing import ModelFactory
 from cicada.models.endpoints import Endpoints
+from cicada.models.factory import ModelFactory
 from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects

@@ -14,7 +14,7 @@ from cicada.retrieval.ports import Retriever, SearchQuery
 
 if TYPE_CHECKING:
     from cicada.index.reader import IndexReader
-    from cicada.models.choosing import ModelFactory
+    from cicada.models.factory import ModelFactory
     from cicada.settings import AnswerSettings
 
 

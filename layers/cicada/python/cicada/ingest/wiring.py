@@ -12,7 +12,7 @@ from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.known_sources import IndexVectors
 from cicada.ingest.preparing import Preparer
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import ModelFactory
+from cicada.models.factory import ModelFactory
 from cicada.models.retries import PATIENT
 
 ENRICHING_MAX_TOKENS = 2_048  # of output, for a batch of passages

@@ -20,14 +20,14 @@ from cicada.integrators.settings import (
 )
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import ModelFactory
+from cicada.models.embedding_cache import CachingEmbedder
+from cicada.models.factory import ModelFactory
 from cicada.models.ports import Embedder
-from cicada.models.remembering import RememberingEmbedder
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.facets import ShardFacets
-from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
 from cicada.retrieval.pipelines.pipeline import Pipelines
+from cicada.retrieval.pipelines.wiring import PipelineModels, build_pipelines
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 
@@ -75,7 +75,7 @@ def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever,
     """The retriever and the embedder of queries."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, settings.embedding_dimensions, retry=QUERY)
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     retriever = build_retriever(
         EngineSettings(
             settings.retrieval_engine,

@@ -18,7 +18,7 @@ from cicada.models.model_ids import read_model_id
 from cicada.models.ports import ModelUse, Reranked, TokenBudget, Usage
 from cicada.models.prices import queries
 from cicada.models.retries import QUERY, Pace, Pacing
-from cicada.models.whole_calls import WholeCalls
+from cicada.models.unary_calls import UnaryCalls
 
 MAX_TEXTS = 1_000
 """Of one call; longer lists go out in several."""
@@ -49,7 +49,7 @@ class BedrockReranker(BedrockModel):
         places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [0.0] * len(texts)
         charged = Usage()
-        calls = WholeCalls(call_scope, started_s + time_budget_s, self._pace, read_failure=read_failure)
+        calls = UnaryCalls(call_scope, started_s + time_budget_s, self._pace, read_failure=read_failure)
         with calls:
             for first in range(0, len(places), MAX_TEXTS):
                 batch = places[first : first + MAX_TEXTS]
@@ -71,7 +71,7 @@ class BedrockReranker(BedrockModel):
         usage = charged + Usage(reported=not calls.lost)
         return Reranked(tuple(scores), (ModelUse("rerank", self.model_id, calls.count, usage, took_ms),))
 
-    def _call(self, calls: WholeCalls, query: str, texts: Sequence[str]) -> bytes:
+    def _call(self, calls: UnaryCalls, query: str, texts: Sequence[str]) -> bytes:
         body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
         if read_model_id(self.model_id).base.startswith("cohere."):
             body["api_version"] = _COHERE_API_VERSION

@@ -26,7 +26,7 @@ from cicada.models.structured_output import (
     form_schema,
     read_form,
 )
-from cicada.models.whole_calls import WholeCalls
+from cicada.models.unary_calls import UnaryCalls
 
 _TOOL_STOPS = NORMAL_STOPS | {"tool_use"}
 _MALFORMED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use"})
@@ -139,7 +139,7 @@ class BedrockStructuredModel(BedrockModel):
             ValueError: the form cannot be given to a model (:func:`cicada.models.structured_output.form_schema`).
         """
         exchange = StructuredExchange(prompt, form)
-        calls = WholeCalls(call_scope, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
+        calls = UnaryCalls(call_scope, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
         last: Mapping[str, Any] = {}
 
         def ask() -> Form:
@@ -156,7 +156,7 @@ class BedrockStructuredModel(BedrockModel):
                 raise
         return Filled(value, exchange.usage + Usage(reported=not calls.lost), calls.count)
 
-    def _converse(self, calls: WholeCalls, exchange: StructuredExchange[Form]) -> Mapping[str, Any]:
+    def _converse(self, calls: UnaryCalls, exchange: StructuredExchange[Form]) -> Mapping[str, Any]:
         sent: dict[str, float] = {}
         forced = self._forced
 

@@ -61,7 +61,7 @@ PATIENT = RetryPolicy(max_attempts=None)
 QUERY = RetryPolicy(max_attempts=2, longest_asked_s=10.0)
 """For embedding a query while the user waits: one retry.
 
-Each strategy that searches embeds its query once, by a :class:`cicada.models.remembering.RememberingEmbedder`; hybrid
+Each strategy that searches embeds its query once, by a :class:`cicada.models.embedding_cache.CachingEmbedder`; hybrid
 embeds for two searches, and may ask again for one after the other has failed. So one run of the whole chain (hybrid,
 rag, cag) sends at most eight embedding requests, and usually one.
 """

@@ -10,7 +10,7 @@ from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.errors import ModelBusy, ModelUnavailable, SettingsInvalid
 from cicada.index.ports import ObjectStore
 from cicada.models.ports import Embedder
-from cicada.retrieval.fallback import FallbackRetriever, LearningEmbedder, ManagedEngine
+from cicada.retrieval.fallback import FallbackRetriever, ManagedEngine, PrefetchingEmbedder
 from cicada.retrieval.ports import Retriever, SearchQuery
 from cicada.retrieval.query_vectors import embedding_time_s
 
@@ -42,19 +42,19 @@ def build_retriever(
     """
     if settings.retrieval_engine == "shards":
         return shards(embedder)
-    remembering = LearningEmbedder(embedder)
+    prefetching = PrefetchingEmbedder(embedder)
     needs_vectors = settings.retrieval_engine == "s3vectors"  # Kendra takes the query's words
 
     def prepare(query: SearchQuery) -> None:
         if needs_vectors and query.mode != "keyword":
             try:
-                remembering.learn(query.text, time_budget_s=embedding_time_s(query))
+                prefetching.prefetch(query.text, time_budget_s=embedding_time_s(query))
             except (ModelBusy, ModelUnavailable):
                 if query.mode == "dense":
                     raise  # a hybrid search goes on by words alone
 
-    engine, name = managed_engine(settings, embedder=remembering, store=store, client=client)
-    return FallbackRetriever(engine, shards(remembering), settings.engine_budget_s, name=name, prepare=prepare)
+    engine, name = managed_engine(settings, embedder=prefetching, store=store, client=client)
+    return FallbackRetriever(engine, shards(prefetching), settings.engine_budget_s, name=name, prepare=prepare)
 
 
 def managed_engine(

@@ -121,7 +121,7 @@ class FallbackRetriever:
         return f"{told}, the same." if held == searched else f"{told}; {self._name} holds version {held}."
 
 
-class LearningEmbedder:
+class PrefetchingEmbedder:
     """An embedder that keeps the last learnt texts, so that a query is embedded once for two engines."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -131,7 +131,7 @@ class LearningEmbedder:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[float] | ModelError] = OrderedDict()
 
-    def learn(self, text: str, *, time_budget_s: float) -> None:
+    def prefetch(self, text: str, *, time_budget_s: float) -> None:
         """Embed a text, or fail as the model does; :meth:`embed` then returns or raises the same."""
         with self._lock:
             if isinstance(self._known.get(text), list):

@@ -10,8 +10,8 @@ from typing import TypeVar
 from cicada.errors import ModelBusy, ModelUnavailable, OutOfTime
 from cicada.index.embedding import Vector, unit_vectors
 from cicada.models.ports import Embedder
+from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.ports import Degradation, SearchQuery
-from cicada.retrieval.waiting import beside, within
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,6 @@ def embedding_time_s(query: SearchQuery, most_s: float = EMBED_BUDGET_S) -> floa
 def in_time(embed: Callable[[], R], time_s: float) -> R:
     """Run ``embed``, or raise ModelUnavailable after some seconds: a call's own read time-out can be longer."""
     try:
-        return within(beside(embed, "embed"), time_s)
+        return wait_for(run_in_background(embed, "embed"), time_s)
     except OutOfTime as late:
         raise ModelUnavailable("the query was not embedded in time") from late

@@ -17,8 +17,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cicada.agents.classic.events import Returned
 from cicada.agents.classic.invocation import Invocations
+from cicada.agents.classic.run_tracker import RunTracker, given_of
 from cicada.agents.classic.session import RunAttributes, session_id
-from cicada.agents.classic.turning import Turning, given_of
 from cicada.agents.exchange import AgentExchange, json_tokens
 from cicada.agents.instructions import user_turn
 from cicada.agents.limits import AgentCaps, timed
@@ -105,13 +105,13 @@ class ClassicAgent:
         session = session_id(actor, task.conversation, self._new_run())
         until_ms = round((self._now_s() + min(MAX_RUN_S, limits.time_left_s())) * 1000)
         attributes = RunAttributes(actor.subject, actor.request_id, until_ms)
-        turning = Turning(self.model_id, tools, limits, max_turn_tokens=self._max_turn_tokens)
+        tracker = RunTracker(self.model_id, tools, limits, max_turn_tokens=self._max_turn_tokens)
         deployed = self._deployed if any(tool.writes for tool in tools.tools) else self._reading
         said: dict[str, Any] = {"inputText": input_text(task, actor)}
         state: dict[str, Any] = {}
         added_tokens = AgentExchange(task, tools.tools).input_tokens  # the deployed instructions and tools included
         while True:
-            turning.begin(added_tokens)
+            tracker.begin(added_tokens)
             keys = [source_key(source) for source in tools.registry.sources]
             state["sessionAttributes"] = attributes.with_registry(keys, tools.registry.version).write()
             request = {
@@ -123,14 +123,14 @@ class ClassicAgent:
                 "sessionState": dict(state),
                 **said,
             }
-            calls = self._invocations.events(request, limits, try_again=turning.try_again, whole=lambda: turning.whole)
+            calls = self._invocations.events(request, limits, try_again=tracker.try_again, whole=lambda: tracker.whole)
             with closing(calls) as events:
-                for piece in turning.follow(events):
+                for piece in tracker.follow(events):
                     yield TextDelta(piece)
-            if turning.returned is None:
-                yield AgentFinished("end_turn", turning.usage)
+            if tracker.returned is None:
+                yield AgentFinished("end_turn", tracker.usage)
                 return
-            said, state = {}, _results(turning.returned, tools)
+            said, state = {}, _results(tracker.returned, tools)
             added_tokens = json_tokens(state)
 
 

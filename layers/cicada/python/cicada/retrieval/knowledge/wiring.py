@@ -27,7 +27,7 @@ from cicada.retrieval.knowledge.structured_calls import FILLING_MAX_TOKENS
 from cicada.retrieval.ports import Hit, Retriever
 
 if TYPE_CHECKING:
-    from cicada.models.choosing import ModelFactory
+    from cicada.models.factory import ModelFactory
 
 ExtractorName = Literal["model", "gazetteer", "both"]
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
 from cicada.models.ports import ModelUse, Prompt, Reranked, StructuredModel, TokenBudget, Usage
+from cicada.retrieval.background import wait_for
 from cicada.retrieval.pipelines.stages import OpenUse, most_of
-from cicada.retrieval.waiting import within
 
 BATCH_TEXTS = 10
 """Passages of one call: small models mix up larger numbers."""
@@ -189,7 +189,7 @@ def _marked(ask: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[st
 
 def _outcome(batch: _Batch, time_s: float) -> dict[int, float] | CicadaError:
     try:
-        return within(batch.marking, time_s)
+        return wait_for(batch.marking, time_s)
     except OutOfTime:
         return ModelUnavailable("the passages were not marked in time")
     except CicadaError as error:

@@ -26,7 +26,7 @@ from cicada.retrieval.pipelines.documents import document_of
 from cicada.retrieval.pipelines.expansion import hypothetical, wordings
 from cicada.retrieval.pipelines.fusion import by_score, candidates_of
 from cicada.retrieval.pipelines.searching import SEMANTIC_RANKED, search
-from cicada.retrieval.pipelines.stages import Course, Stage, StageBudget, StageSkipped, stage_uses
+from cicada.retrieval.pipelines.stages import Stage, StageBudget, StageRunner, StageSkipped, stage_uses
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
 from cicada.retrieval.ports import Filters, Retriever
 
@@ -92,10 +92,10 @@ class Pipelines:
 
     def run(self, request: RetrieveRequest) -> RetrieveResponse:
         """Retrieve. A failure is a response with ``success`` false and an ``error``."""
-        course: Course[State] = Course(request.time_budget_s, self._clock)
+        runner: StageRunner[State] = StageRunner(request.time_budget_s, self._clock)
         try:
             request.refuse_blank()
-            state = self.find(Wanted.of(request), course)
+            state = self.find(Wanted.of(request), runner)
         except CicadaError as error:
             logger.warning("retrieval failed", extra={"code": error.code, "why": str(error)})
             told = str(error) if isinstance(error, RetrievalInvalid) else error.told
@@ -103,9 +103,9 @@ class Pipelines:
                 success=False,
                 pipeline=request.pipeline,
                 search_type=request.search_type,
-                timings_ms=course.timings_ms,
-                degraded=course.degraded,
-                model_uses=stage_uses(course.uses),
+                timings_ms=runner.timings_ms,
+                degraded=runner.degraded,
+                model_uses=stage_uses(runner.uses),
                 error=ErrorBody(code=error.code, message=told, retryable=error.retryable),
             )
         documents = tuple(
@@ -125,14 +125,14 @@ class Pipelines:
             facets=state.facets,
             total=state.total,
             index_version=state.index_version,
-            timings_ms=course.timings_ms,
-            degraded=course.degraded,
-            model_uses=stage_uses(course.uses),
+            timings_ms=runner.timings_ms,
+            degraded=runner.degraded,
+            model_uses=stage_uses(runner.uses),
         )
 
-    def find(self, wanted: Wanted, course: Course[State]) -> State:
-        """Run a pipeline's stages on a course; raises the CicadaError of the search or the count."""
-        return course.run(self._plans[wanted.pipeline], State(wanted))
+    def find(self, wanted: Wanted, runner: StageRunner[State]) -> State:
+        """Run a pipeline's stages; raises the CicadaError of the search or the count."""
+        return runner.run(self._plans[wanted.pipeline], State(wanted))
 
     def version(self) -> str:
         """The version that a search would use now: see :class:`cicada.retrieval.ports.Retriever`."""

@@ -10,7 +10,7 @@ from cicada.defaults import DEFAULT_PIPELINE_BUDGET_S
 from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.searching import TOP_K_CAPPED
-from cicada.retrieval.pipelines.stages import Course
+from cicada.retrieval.pipelines.stages import StageRunner
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 
@@ -54,20 +54,20 @@ class PipelineRetriever:
             mode=query.mode,
             captions=False,
         )
-        course: Course[State] = Course(self._time_budget_s, self._clock, query.limits)
+        runner: StageRunner[State] = StageRunner(self._time_budget_s, self._clock, query.limits)
         try:
-            state = self._pipelines.find(wanted, course)
+            state = self._pipelines.find(wanted, runner)
         finally:
-            for _, use in course.uses:
+            for _, use in runner.uses:
                 query.limits.note(use)
         return SearchResult(
             hits_of(state.candidates[: query.top_k]),
             state.index_version,
             state.total,
-            course.timings_ms,
+            runner.timings_ms,
             state.engine,
-            tuple(dict.fromkeys(map(_degradation, course.degraded))),
-            tuple(use for _, use in course.uses),
+            tuple(dict.fromkeys(map(_degradation, runner.degraded))),
+            tuple(use for _, use in runner.uses),
         )
 
     def version(self) -> str:

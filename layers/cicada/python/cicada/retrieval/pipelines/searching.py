@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from functools import partial
 
 from cicada.errors import CicadaError, OutOfTime
+from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.pipelines.stages import StageBudget
 from cicada.retrieval.pipelines.state import SearchRanking, State
 from cicada.retrieval.ports import Retriever, SearchLimits, SearchQuery, SearchResult, TimeLimit
-from cicada.retrieval.waiting import beside, within
 
 OVER_RETRIEVAL = 3
 """Passages to search for each returned one, for a re-ranker's choice."""
@@ -37,10 +37,10 @@ def search(
     """
     patient_until_s = clock() + PATIENCE * stage_budget.time_left_s()
     (_, first), *others = [
-        (text, beside(partial(retriever.search, asked), "search"))
+        (text, run_in_background(partial(retriever.search, asked), "search"))
         for text, asked in _queries(state, TimeLimit(stage_budget.time_left_s))
     ]
-    found = within(first, stage_budget.time_left_s())
+    found = wait_for(first, stage_budget.time_left_s())
     for lack in found.degraded:
         if lack.code != TOP_K_CAPPED or len(found.hits) < state.wanted.top_k:  # else it only had fewer to choose from
             stage_budget.lacks(lack.code, lack.message)
@@ -73,7 +73,7 @@ def _ranking(
 ) -> SearchRanking | None:
     what = "a made-up passage" if query is None else "another wording"
     try:
-        found = within(result, time_s)
+        found = wait_for(result, time_s)
     except OutOfTime:
         stage_budget.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
         return None

@@ -19,9 +19,9 @@ from cicada.errors import CicadaError, ModelError, ModelUnavailable, OutOfTime
 from cicada.models.ports import ModelUse, Prompt, Stopped, TokenBudget, Unbounded, Usage
 from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
+from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.pipelines.api import SkippedStage, StageName, StageUse
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
-from cicada.retrieval.waiting import beside, within
 from cicada.text.token_estimates import estimated_tokens
 
 _UNHELD = Unbounded()
@@ -227,7 +227,7 @@ class Stage(Generic[S]):
     """Whether its failure is that of the whole."""
 
 
-class Course(Generic[S]):
+class StageRunner(Generic[S]):
     """Runs the stages of one retrieval, and records times, uses and what was skipped."""
 
     def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: SearchLimits = UNLIMITED) -> None:
@@ -273,7 +273,7 @@ class Course(Generic[S]):
         time_s = min(left_s, stage.share * self._time_budget_s)
         stage_budget = StageBudget(stage.name, time_s, self._clock, self._limits)
         began_s = self._clock()
-        change = beside(lambda: stage.run(state, stage_budget), stage.name) if left_s > 0 else None
+        change = run_in_background(lambda: stage.run(state, stage_budget), stage.name) if left_s > 0 else None
         return _Started(stage, stage_budget, began_s, change)
 
     def _finish(self, one: _Started[S], state: S) -> S:
@@ -294,7 +294,7 @@ class Course(Generic[S]):
         try:
             if one.change is None:
                 raise OutOfTime(f"no time was left for {one.stage.name}")
-            return within(one.change, one.stage_budget.time_left_s(), stopped=self._stopped)
+            return wait_for(one.change, one.stage_budget.time_left_s(), stopped=self._stopped)
         finally:
             self._close(one)
 

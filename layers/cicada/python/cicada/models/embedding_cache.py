@@ -16,7 +16,7 @@ MOST_KEPT_TOGETHER = 8
 """Larger calls are not cached: they embed sentences of passages, which would evict the queries."""
 
 
-class RememberingEmbedder:
+class CachingEmbedder:
     """Caches the vectors of the last texts. Thread-safe.
 
     A caller whose text another thread is embedding waits for that call within its own time budget, and shares its

@@ -52,7 +52,7 @@ class _Call(Generic[Answer]):
                 self._handle.end()
 
 
-class WholeCalls:
+class UnaryCalls:
     """The calls made for one purpose, one after the other; a context manager that listens for the call scope's stop."""
 
     def __init__(

@@ -9,9 +9,9 @@ import pytest
 
 from cicada.errors import ModelBusy, ModelUnavailable, OutOfTime
 from cicada.models.ports import Stopped
+from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.ports import SearchQuery, TimeLimit
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, embedding_time_s, query_vector
-from cicada.retrieval.waiting import beside, within
 from tests.support.embedding import WordEmbedder
 
 
@@ -28,18 +28,18 @@ def held():
 
 
 def test_what_comes_in_time_is_given_and_what_fails_is_raised():
-    assert within(beside(lambda: 7, "test"), 20) == 7
+    assert wait_for(run_in_background(lambda: 7, "test"), 20) == 7
     failed = Future()
     failed.set_exception(TimeoutError("its own"))
     with pytest.raises(TimeoutError, match="its own"):
-        within(failed, 20)
+        wait_for(failed, 20)
 
 
 def test_what_does_not_come_is_waited_for_no_longer(held):
     with pytest.raises(OutOfTime):
-        within(beside(held.wait, "test"), 0.01)
+        wait_for(run_in_background(held.wait, "test"), 0.01)
     with pytest.raises(OutOfTime):
-        within(beside(held.wait, "test"), -1)
+        wait_for(run_in_background(held.wait, "test"), -1)
 
 
 def test_what_ends_just_when_its_time_is_over_is_taken():
@@ -49,14 +49,14 @@ def test_what_ends_just_when_its_time_is_over_is_taken():
                 self.set_result("just in time")
             return True
 
-    assert within(EndsJustNow(), 0.0) == "just in time"
+    assert wait_for(EndsJustNow(), 0.0) == "just in time"
 
 
 def test_nobody_waits_for_what_is_not_wanted_any_more(held):
     stopped = Future()
     stopped.set_result(None)
     with pytest.raises(Stopped):
-        within(beside(held.wait, "test"), 20, stopped=stopped)
+        wait_for(run_in_background(held.wait, "test"), 20, stopped=stopped)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cicada.retrieval.pipelines.pipeline import FacetCounter, Pipelines
 from cicada.retrieval.ports import Retriever
 
 if TYPE_CHECKING:
-    from cicada.models.choosing import ModelFactory
+    from cicada.models.factory import ModelFactory
 
 MARKING_MAX_TOKENS = 1_024
 """The longest answer of a model that marks a batch of passages."""

@@ -1,4 +1,4 @@
-"""RememberingEmbedder: equal texts are embedded once, by one call that all who ask for it share."""
+"""CachingEmbedder: equal texts are embedded once, by one call that all who ask for it share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada.errors import ModelBusy, ModelError, ModelUnavailable
-from cicada.models.remembering import RememberingEmbedder
+from cicada.models.embedding_cache import CachingEmbedder
 
 PATIENCE_S = 20.0
 
@@ -50,16 +50,16 @@ class Gate:
         self._open.set()
 
 
-def ask(embedder: RememberingEmbedder, *texts: str, time_budget_s: float = 60.0) -> list[list[float]]:
+def ask(embedder: CachingEmbedder, *texts: str, time_budget_s: float = 60.0) -> list[list[float]]:
     return embedder.embed(texts, time_budget_s=time_budget_s)
 
 
-def asking(embedder: RememberingEmbedder, *texts: str) -> Future[list[list[float]]]:
+def asking(embedder: CachingEmbedder, *texts: str) -> Future[list[list[float]]]:
     """Ask on another thread."""
     return ThreadPoolExecutor(1).submit(ask, embedder, *texts)
 
 
-def waiting(embedder: RememberingEmbedder, *texts: str) -> Future[list[list[float]]]:
+def waiting(embedder: CachingEmbedder, *texts: str) -> Future[list[list[float]]]:
     """Ask on another thread, and go on when it waits for a call that is under way."""
     waits = threading.Event()
 
@@ -76,20 +76,20 @@ def waiting(embedder: RememberingEmbedder, *texts: str) -> Future[list[list[floa
 
 
 def test_it_is_the_model_that_it_remembers_for():
-    embedder = RememberingEmbedder(Model())
+    embedder = CachingEmbedder(Model())
     assert (embedder.model_id, embedder.dimensions) == ("a.model", 2)
 
 
 def test_a_text_is_embedded_once():
     model = Model()
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     assert ask(embedder, "one") == ask(embedder, "one") == [[3.0, 1.0]]
     assert model.asked == [["one"]]
 
 
 def test_only_what_is_not_known_is_asked_for_and_the_order_is_kept():
     model = Model()
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     ask(embedder, "three")
     assert ask(embedder, "a", "three", "bb", "a") == [[1.0, 1.0], [5.0, 1.0], [2.0, 1.0], [1.0, 1.0]]
     assert model.asked == [["three"], ["a", "bb"]]
@@ -97,14 +97,14 @@ def test_only_what_is_not_known_is_asked_for_and_the_order_is_kept():
 
 
 def test_what_a_caller_does_to_its_vector_is_its_own_business():
-    embedder = RememberingEmbedder(Model())
+    embedder = CachingEmbedder(Model())
     ask(embedder, "one")[0][0] = 99.0
     assert ask(embedder, "one") == [[3.0, 1.0]]
 
 
 def test_the_texts_asked_for_last_are_kept():
     model = Model()
-    embedder = RememberingEmbedder(model, size=2)
+    embedder = CachingEmbedder(model, size=2)
     for text in ("a", "bb", "a", "ccc"):  # so bb has not been asked for the longest time
         ask(embedder, text)
     ask(embedder, "a", "ccc")
@@ -116,7 +116,7 @@ def test_the_texts_asked_for_last_are_kept():
 def test_who_asks_for_a_text_that_is_being_embedded_waits_for_that_call():
     gate = Gate()
     model = Model(gate)
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
     second = waiting(embedder, "one")
@@ -128,7 +128,7 @@ def test_who_asks_for_a_text_that_is_being_embedded_waits_for_that_call():
 def test_two_callers_that_wait_for_each_others_texts_both_get_them():
     meet = threading.Barrier(2, timeout=PATIENCE_S)
     model = Model()
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     ours: dict[str, Future[list[list[float]]]] = {}
 
     def before(texts: Sequence[str]) -> None:
@@ -145,7 +145,7 @@ def test_two_callers_that_wait_for_each_others_texts_both_get_them():
 def test_a_failure_is_shared_by_those_who_wait_and_then_forgotten():
     gate = Gate(ModelBusy("throttled"))
     model = Model(gate)
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
     second = waiting(embedder, "one")
@@ -160,7 +160,7 @@ def test_a_failure_is_shared_by_those_who_wait_and_then_forgotten():
 
 def test_nobody_is_left_waiting_when_a_call_is_torn_down():
     gate = Gate(SystemExit())
-    embedder = RememberingEmbedder(Model(gate))
+    embedder = CachingEmbedder(Model(gate))
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
     second = waiting(embedder, "one")
@@ -173,7 +173,7 @@ def test_nobody_is_left_waiting_when_a_call_is_torn_down():
 
 def test_who_waits_for_anothers_call_waits_no_longer_than_its_own_budget():
     gate = Gate()
-    embedder = RememberingEmbedder(Model(gate))
+    embedder = CachingEmbedder(Model(gate))
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
     with pytest.raises(ModelUnavailable, match="time budget"):
@@ -186,7 +186,7 @@ def test_time_spent_on_ones_own_texts_counts_against_the_wait_for_others():
     now_s = 0.0
     gate = Gate()
     model = Model(gate)
-    embedder = RememberingEmbedder(model, clock=lambda: now_s)
+    embedder = CachingEmbedder(model, clock=lambda: now_s)
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
 
@@ -205,13 +205,13 @@ def test_time_spent_on_ones_own_texts_counts_against_the_wait_for_others():
 
 def test_the_callers_budget_is_the_calls():
     model = Model()
-    ask(RememberingEmbedder(model), "one", time_budget_s=4.5)
+    ask(CachingEmbedder(model), "one", time_budget_s=4.5)
     assert model.budgets_s == [4.5]
 
 
 def test_a_calls_own_timeout_is_not_taken_for_the_budget():
     gate = Gate(TimeoutError("of the socket"))
-    embedder = RememberingEmbedder(Model(gate))
+    embedder = CachingEmbedder(Model(gate))
     first = asking(embedder, "one")
     assert gate.reached.wait(PATIENCE_S)
     second = waiting(embedder, "one")
@@ -224,7 +224,7 @@ def test_a_calls_own_timeout_is_not_taken_for_the_budget():
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=12), st.integers(1, 4), st.data())
 def test_whatever_is_asked_every_text_gets_its_vector(asks, size, data):
     model = Model()
-    embedder = RememberingEmbedder(model, size=size)
+    embedder = CachingEmbedder(model, size=size)
     for texts in asks:
         fails = data.draw(st.booleans())
         model.before = _fail if fails else lambda _: None

@@ -13,7 +13,7 @@ from cicada.models.ports import Stopped
 R = TypeVar("R")
 
 
-def beside(do: Callable[[], R], name: str) -> Future[R]:
+def run_in_background(do: Callable[[], R], name: str) -> Future[R]:
     """Run ``do`` on a daemon thread of its own."""
     done: Future[R] = Future()
 
@@ -29,7 +29,7 @@ def beside(do: Callable[[], R], name: str) -> Future[R]:
     return done
 
 
-def within(done: Future[R], time_s: float, *, stopped: Future[None] | None = None) -> R:
+def wait_for(done: Future[R], time_s: float, *, stopped: Future[None] | None = None) -> R:
     """The result within some seconds, below 0 counting as 0.
 
     Raises OutOfTime, Stopped once ``stopped`` is done, or the work's own exception.

@@ -47,7 +47,7 @@ _ABNORMAL = frozenset(
 """Stop reasons of a model that has not come to its end, in Converse's and in Anthropic's words."""
 
 
-class Turning:
+class RunTracker:
     """The state of one run, over all its invocations."""
 
     def __init__(self, model_id: str, tools: Tools, limits: SearchLimits, *, max_turn_tokens: int) -> None:
