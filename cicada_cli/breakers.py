@@ -34,14 +34,14 @@ def add_breakers(
     """Add the command to the grammar; ``run`` carries it out."""
     parser = commands.add_parser(
         "breakers",
-        help="list what keeps failing",
-        description="List the circuit breakers that have had a failure of late, or close one.",
+        help="list circuit breakers",
+        description="List the circuit breakers with recent failures, or close one.",
     )
     parser.add_argument(
         "action", nargs="?", choices=("list", "close"), default="list", help="what to do (default: %(default)s)"
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the breaker to close, as the list has it")
-    parser.add_argument("--json", action="store_true", help="list a JSON object a breaker, one a line")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the breaker to close; see the list")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line and breaker")
     parser.set_defaults(run=run)
     group = parser.add_argument_group("deployment")
     group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")

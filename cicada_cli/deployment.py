@@ -339,7 +339,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
 
 
 def _advice(missing: list[str], prefix: str, tried: list[str]) -> str:
-    lines = [f"There is no deployment to speak to: {', '.join(missing)} not known. Any of these helps:"]
+    lines = [f"No deployment found: {', '.join(missing)} not known. Any of these helps:"]
     lines.append("  make up                         starts one on this machine, in Cicada's repository")
     lines.append(f"  {' … '.join(missing)} …".ljust(34) + "names it")
     lines.append(f"  --profile … --region …          looks for the stacks {prefix}-… of an AWS account")

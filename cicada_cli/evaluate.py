@@ -164,7 +164,7 @@ def _told(report: Report, earlier: _Earlier, asked: EvaluateOptions, out: Consol
         complain(f"gate missed: {failure}")
     silent = [f"{found.name}/{one.name}" for found in report.sets for one in found.answers if not one.answered]
     for name in silent:
-        complain(f"{name}: not one question was answered")
+        complain(f"{name}: no question was answered")
     failures += silent
     return Exit.FAILED if failures else Exit.DONE
 

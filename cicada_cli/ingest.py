@@ -41,13 +41,13 @@ def add_ingest(
     """Add the command and its own commands to the grammar."""
     parser = commands.add_parser(
         "ingest",
-        help="look after uploaded documents",
-        description="What becomes of documents that are uploaded to incoming/<collection>/ of the bucket.",
+        help="manage uploaded documents",
+        description="Manage documents that are uploaded to incoming/<collection>/ in the bucket.",
     )
     actions = parser.add_subparsers(dest="ingest_command", required=True, metavar="COMMAND")
 
     reporting = actions.add_parser(
-        "report", help="tell what a run came to", description="Tell what a run over a collection's uploads came to."
+        "report", help="show a run's report", description="Show the report of a run over a collection's uploads."
     )
     reporting.add_argument("--run", dest="of_run", metavar="ID", help="of this run (default: the last that ended)")
     reporting.add_argument("--json", action="store_true", help="the report as a JSON object")
@@ -55,8 +55,8 @@ def add_ingest(
 
     running = actions.add_parser(
         "run",
-        help="look at a collection's uploads now",
-        description="Start a run over a collection's uploads, as an upload does, and wait for its end.",
+        help="process a collection's uploads now",
+        description="Start a run over a collection's uploads and wait for it to finish.",
     )
     running.add_argument("--no-wait", action="store_true", help="do not wait for its end")
     running.add_argument("--json", action="store_true", help="the report as a JSON object")
@@ -77,7 +77,7 @@ def add_ingest(
 
 def _collection(name: str) -> str:
     if not is_collection(name):
-        raise argparse.ArgumentTypeError("is no collection's name: up to 64 letters, digits, - and _")
+        raise argparse.ArgumentTypeError("invalid collection name: up to 64 letters, digits, - and _")
     return name
 
 

@@ -70,7 +70,7 @@ def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
             raise
         raise UsageError("PDF files need the extra pdf: pip install '.[pdf]' in Cicada's repository") from error
     except KeyboardInterrupt:
-        complain("interrupted: typed again, the load goes on where it was")
+        complain("interrupted: run the same command to resume")
         sys.stdout.flush()
         os._exit(Exit.INTERRUPTED)  # a load may die anywhere; to wait for calls that are under way can take minutes
     return Exit.FAILED

@@ -54,12 +54,12 @@ class LoadOptions:
             UsageError: options do not go together.
         """
         if args.start_over and args.add:
-            raise UsageError("--start-over leaves everything else out, --add keeps it: give one of them")
+            raise UsageError("--start-over and --add exclude each other")
         if args.overlap >= args.chunk_size:
             raise UsageError(f"--overlap, {args.overlap}, must be less than --chunk-size, {args.chunk_size}: give both")
         by_model = "model" in (args.entities, args.summaries)
         if by_model and not args.enrichment_model:
-            raise UsageError("enrichment by a model needs one: --enrichment-model ID")
+            raise UsageError("enrichment by a model requires --enrichment-model ID")
         metadata = dict(args.metadata)
         if args.workflow_id is not None:
             metadata[WORKFLOW_ID] = args.workflow_id
@@ -110,9 +110,9 @@ def add_load(
     add(
         "--start-over",
         action="store_true",
-        help="leave all other collections out: for another embedding model, or a damaged index",
+        help="drop all other collections: for another embedding model, or a damaged index",
     )
-    add("--verify", action="store_true", help="read all that the collection holds, and write anew what is damaged")
+    add("--verify", action="store_true", help="verify everything in the collection and rewrite what is damaged")
     add(
         "--workers",
         type=argument_types.whole(1, MAX_WORKERS),
@@ -120,7 +120,7 @@ def add_load(
         metavar="N",
         help="documents at a time (default: 4)",
     )
-    add("--estimate", action="store_true", help="tell what it would cost, and load nothing")
+    add("--estimate", action="store_true", help="show the cost and load nothing")
     add("--yes", action="store_true", help="do not ask before a load that costs much")
     add("--json", action="store_true", help="report as a JSON object")
 

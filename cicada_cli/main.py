@@ -83,8 +83,10 @@ def build_parser() -> argparse.ArgumentParser:
     asking = commands.add_parser("ask", help="ask one question", description="Ask one question.")
     asking.add_argument("question", help="1 to 4,000 characters; - reads it from standard input")
     _add_scope(asking)
-    asking.add_argument("--json", action="store_true", help="one event a line on standard output, and nothing else")
-    asking.add_argument("--no-sources", action="store_true", help="leave the list of sources out")
+    asking.add_argument(
+        "--json", action="store_true", help="print only events to standard output, one JSON object per line"
+    )
+    asking.add_argument("--no-sources", action="store_true", help="omit the list of sources")
     _add_connection(asking)
     asking.set_defaults(run=_ask)
 
@@ -106,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--mode",
         choices=get_args(SearchMode),
         default="hybrid",
-        help="by meaning and words, by meaning alone, or by words alone (default: %(default)s)",
+        help="hybrid, vector only, or lexical only (default: %(default)s)",
     )
     searching.add_argument(
         "--top-k",
@@ -147,7 +149,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "index", help="look after the index", description="The versions of the index, and what keeps it in order."
+        "index", help="manage index versions", description="Manage the versions of the index and its maintenance."
     )
     actions = parser.add_subparsers(dest="index_command", required=True, metavar="COMMAND")
 
@@ -157,26 +159,26 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="List the versions of the index that can be rolled back to, newest first.",
     )
     listing.add_argument("--limit", type=argument_types.positive, metavar="N", help="versions at most (default: all)")
-    listing.add_argument("--json", action="store_true", help="a JSON object a version, one a line")
+    listing.add_argument("--json", action="store_true", help="one JSON object per line and version")
     listing.set_defaults(run=_versions)
 
     rolling = actions.add_parser(
         "rollback", help="roll back to a version", description="Publish an old version's content as a new version."
     )
-    rolling.add_argument("version", metavar="VERSION", help="its id, as `cicada index versions` lists it")
+    rolling.add_argument("version", metavar="VERSION", help="the version's id; see `cicada index versions`")
     rolling.set_defaults(run=_rollback)
 
     compacting = actions.add_parser(
         "compact",
         help="merge small segments",
-        description="Merge small segments, and leave deleted rows behind, where that is due.",
+        description="Merge small segments and drop deleted rows, if due.",
     )
     compacting.add_argument("--collection", help="only this collection (default: all)")
     compacting.set_defaults(run=_compact)
 
     collecting = actions.add_parser(
         "collect",
-        help="delete what no version needs",
+        help="delete unused objects",
         description="Delete objects that no kept version needs and that are older than 24 hours.",
     )
     collecting.add_argument(
@@ -196,8 +198,8 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     allowing = actions.add_parser(
         "partial",
-        help="say whether searches may do without a damaged segment",
-        description="Publish whether searches may answer from the rest, and say so, when a segment cannot be read.",
+        help="allow or refuse partial searches",
+        description="Set whether searches may answer without a segment that cannot be read, and report it as degraded.",
     )
     allowing.add_argument("partial", choices=("allow", "refuse"), help="whether they may")
     allowing.set_defaults(run=_partial)
@@ -211,8 +213,8 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "trace",
-        help="tell the story of a request",
-        description="Tell the story of a request from the functions' logs: its route, attempts, faults, cost and end.",
+        help="show a request's timeline",
+        description="Show a request's timeline from the functions' logs: route, attempts, faults, cost and outcome.",
     )
     parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
     parser.add_argument(
@@ -226,10 +228,10 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--asker",
         type=argument_types.digest,
         metavar="DIGEST",
-        help="the request of this user alone, where several have its id",
+        help="only this user's request, if several have the id",
     )
-    parser.add_argument("--every-line", action="store_true", help="the lines beside the story's steps, too")
-    parser.add_argument("--json", action="store_true", help="the story as a JSON object")
+    parser.add_argument("--every-line", action="store_true", help="also show log lines that are not steps")
+    parser.add_argument("--json", action="store_true", help="the timeline as a JSON object")
     _add_aws(parser.add_argument_group("deployment"))
     parser.set_defaults(run=_trace)
 
@@ -283,11 +285,11 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
 def _add_aws(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--profile", help="AWS profile of the account to look for the deployment in (AWS_PROFILE)")
     group.add_argument("--region", help="AWS region of the deployment (AWS_REGION)")
-    group.add_argument("--endpoint-url", metavar="URL", help="AWS endpoint in place of Amazon's (AWS_ENDPOINT_URL)")
+    group.add_argument("--endpoint-url", metavar="URL", help="AWS endpoint URL (AWS_ENDPOINT_URL)")
     group.add_argument(
         "--stack-prefix",
         metavar="PREFIX",
-        help=f"what the deployment's stacks are named by (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
+        help=f"prefix of the deployment's stack names (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
     )
 
 
@@ -362,7 +364,7 @@ def _trace(args: argparse.Namespace) -> Exit:
 
 def _breakers(args: argparse.Namespace) -> Exit:
     if (args.action == "close") != (args.name is not None):
-        raise UsageError("to close a breaker takes its name: cicada breakers close NAME")
+        raise UsageError("a name is required: cicada breakers close NAME")
     deployment = _deployment(args, breakers.NEEDS)
     return breakers.close(deployment, args.name) if args.name else breakers.listed(deployment, as_json=args.json)
 

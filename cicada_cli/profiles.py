@@ -41,8 +41,8 @@ def add_profile(
     """Add the command and its own commands to the grammar; ``run`` carries them out."""
     parser = commands.add_parser(
         "profile",
-        help="look after your profiles",
-        description="What you keep of characters, locations, episodes, groups of fragments and theories.",
+        help="manage your profiles",
+        description="Manage your profiles of characters, locations, episodes, fragment groups and theories.",
     )
     actions = parser.add_subparsers(dest="profile_command", required=True, metavar="COMMAND")
 

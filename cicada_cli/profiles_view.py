@@ -27,7 +27,7 @@ def show_list(heads: Sequence[ProfileHead], out: Console, *, as_json: bool) -> N
     rows = [(head.kind, _named(head), str(head.version), _size(head), moment(head.changed_at_ms)) for head in heads]
     _show(("kind", "name", "version", "holds", "changed"), rows, out)
     if not heads and out.is_terminal:
-        out.print(Text("You keep no profile yet.", style="dim"))
+        out.print(Text("You have no profiles yet.", style="dim"))
 
 
 def show_profile(profile: ProfileShown, out: Console, *, as_json: bool) -> None:

@@ -130,14 +130,14 @@ def canonical(request_id: str) -> str:
     try:
         return str(uuid.UUID(request_id))
     except ValueError:
-        raise UsageError(f"{request_id!r} is no request id: it must be a UUID") from None
+        raise UsageError(f"{request_id!r} is not a valid request id: it must be a UUID") from None
 
 
 def duration_s(text: str) -> int:
     """Seconds of ``30m``, ``24h``, ``7d``. Raises ValueError."""
     match = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration such as 30m, 24h or 7d")
+        raise ValueError(f"{text!r} is not a duration such as 30m, 24h or 7d")
     return int(match[1]) * _UNITS[match[2]][0]
 
 

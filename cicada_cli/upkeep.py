@@ -38,7 +38,7 @@ def _on_the_store(
         try:
             return command(store_of(deployment), *args, **kwargs)
         except PublishConflict as error:
-            complain(f"somebody else published meanwhile, and nothing was changed: {error}")
+            complain(f"another writer published first; nothing was changed: {error}")
         except CicadaError as error:
             complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED

@@ -1,4 +1,4 @@
-"""The saved queries that tell the story of a request, and of the runs over uploads."""
+"""The saved queries that show a request's timeline, and of the runs over uploads."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_a_call_that_failed_before_its_first_piece_is_not_charged() -> None:
 def test_the_traceback_of_a_failure_that_a_step_tells_of_is_left_out_in_brief() -> None:
     traceback = line(906, at="w-1", level="ERROR", message="attempt failed", exception_name="StreamBroken")
     elsewhere = line(907, at="w-9", level="ERROR", message="every strategy failed")
-    slow = line(908, at="w-1", level="WARNING", message="a subscriber takes no frames")
+    slow = line(908, at="w-1", level="WARNING", message="subscriber busy")
     told = story([*FALLEN, traceback, elsewhere, slow])
     brief = list(told.in_brief())
     assert traceback not in brief
@@ -366,10 +366,10 @@ def test_a_terminal_gets_a_table() -> None:
 def test_lines_beside_the_story_are_shown_where_they_tell_of_trouble_or_where_all_are_wanted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    beside = [line(10, message="a detail"), line(20, message="a subscriber takes no frames", level="WARNING")]
+    beside = [line(10, message="a detail"), line(20, message="subscriber busy", level="WARNING")]
     shown([*accepted(), *beside])
     brief = capsys.readouterr().out
-    assert "+0.020 s\t\twarning\ta subscriber takes no frames" in brief
+    assert "+0.020 s\t\twarning\tsubscriber busy" in brief
     assert "a detail" not in brief
     shown([*accepted(), *beside], every_line=True)
     assert "+0.010 s\t\tinfo\ta detail" in capsys.readouterr().out
@@ -442,7 +442,7 @@ def test_durations(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0h", "24", "h", "-1h", "1.5h", "1w", "100000h", "٣h"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="no duration"):
+    with pytest.raises(ValueError, match="not a duration"):
         duration_s(text)
 
 

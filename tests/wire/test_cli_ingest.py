@@ -286,7 +286,7 @@ def test_what_is_no_collections_name_is_refused_at_once(name: str, capsys: pytes
     with pytest.raises(SystemExit) as exit_:
         main(["ingest", "run", "--collection", name])
     assert exit_.value.code == Exit.USAGE
-    assert "is no collection's name" in capsys.readouterr().err
+    assert "invalid collection name" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("shelf")

@@ -154,7 +154,7 @@ def test_where_not_one_question_is_answered_the_run_has_failed(
 ) -> None:
     bedrock.answer = lambda system, user: ""
     assert run("--dataset", fog, *MODEL, "--generator", NOVA) == 1
-    assert f"fog/hybrid+{NOVA}: not one question was answered" in capsys.readouterr().err
+    assert f"fog/hybrid+{NOVA}: no question was answered" in capsys.readouterr().err
 
 
 def test_a_laptop_answers_without_aws(fog: str, bedrock: BedrockService) -> None:

@@ -1,6 +1,6 @@
-"""Doing several things at once: a port, and threads behind it.
+"""Concurrency: a port, and its implementation by threads.
 
-The simulation puts its own scheduler here, which makes every interleaving repeatable.
+The simulation replaces it by its own scheduler, which makes every interleaving repeatable.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Condition(Protocol):
-    """What is used of :class:`threading.Condition`."""
+    """The used part of :class:`threading.Condition`."""
 
     def __enter__(self) -> bool: ...
 
@@ -33,12 +33,12 @@ class Condition(Protocol):
         ...
 
     def notify_all(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting threads."""
         ...
 
 
 class Running(Protocol):
-    """Something that was started beside."""
+    """A background task."""
 
     def join(self) -> None:
         """Wait until it has ended."""
@@ -46,18 +46,18 @@ class Running(Protocol):
 
 
 class Concurrency(Protocol):
-    """Starts what runs beside the caller."""
+    """Starts background tasks."""
 
     def condition(self) -> Condition:
         """A lock with notifications."""
         ...
 
     def spawn(self, run: Callable[[], None], name: str) -> Running:
-        """Start ``run`` beside the caller; it handles its own errors."""
+        """Start ``run`` in the background; it handles its own errors."""
         ...
 
     def each(self, do: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Do something for each item at the same time; return the results in order, or raise the first error."""
+        """Call ``do`` for all items in parallel; return the results in order, or raise the first error."""
         ...
 
 
@@ -66,9 +66,7 @@ class Threads:
 
     def condition(self) -> Condition:
         """See the port."""
-        condition: Any = threading.Condition()
-        made: Condition = condition
-        return made
+        return threading.Condition()
 
     def spawn(self, run: Callable[[], None], name: str) -> Running:
         """See the port."""
@@ -77,7 +75,7 @@ class Threads:
         return thread
 
     def each(self, do: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """See the port. One item is done on the caller's own thread."""
+        """See the port. The first item runs on the caller's thread."""
         listed = list(items)
         if len(listed) < 2:
             return [do(item) for item in listed]
@@ -87,4 +85,4 @@ class Threads:
 
 
 THREADS = Threads()
-"""What runs outside of a simulation."""
+"""The default outside of the simulation."""

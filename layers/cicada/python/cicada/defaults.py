@@ -1,4 +1,4 @@
-"""What holds where a deployment says nothing else: plain values that its settings share with the code they are for."""
+"""Default values that the deployment's settings share with the code that they configure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ DEFAULT_TOP_K = 20
 DEFAULT_MIN_SCORE = 0.5
 """Hits below this score, in [0, 1], are not returned."""
 DEFAULT_PIPELINE_BUDGET_S = 10.0
-"""Seconds for all stages of a pipeline: the asker waits for them before the first word."""
+"""Seconds for all stages of a pipeline; the first text comes after them."""
 DEFAULT_ENGINE_BUDGET_S = 2.5
 """Seconds that a managed engine may take for a search before the shards are searched instead."""
 
 MIN_INTENTION_CONFIDENCE = 0.7
-"""Choices of a collection and an intention below it are dropped."""
+"""Choices of a collection and intention with a lower confidence are dropped."""
 MIN_ENTITY_CONFIDENCE = 0.6
-"""Names below it are dropped."""
+"""Names with a lower confidence are dropped."""
 DEFAULT_CONTEXT_TOKENS = 4_000
-"""Of the passages that are chosen for a question, all together."""
+"""Of all passages that are chosen for a question."""
 DEFAULT_PASSAGES_PER_COLLECTION = 8
-"""Searched for of each collection, beside what is named."""
+"""Searched for in each collection, in addition to passages about named entities."""
 DEFAULT_KNOWLEDGE_BUDGET_S = 10.0
-"""Seconds from a question to its context: the asker waits for them before the first word."""
+"""Seconds for gathering a context; the first text comes after them."""

@@ -1,7 +1,7 @@
-"""The family of failures a client can hear about. Each class carries its stable code.
+"""The failures that are reported to clients, each class with a stable code.
 
-Clients branch on ``code``, which never changes; ``told`` is the sentence they may show and may be reworded;
-``str(error)`` is for the log. A failure that is no :class:`CicadaError` is a bug and fails the invocation.
+Clients branch on ``code``, which never changes. ``told`` is a sentence that they may show, and may be reworded.
+``str(error)`` is for the log. Any other exception is a bug and fails the invocation.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class CicadaError(Exception):
 
 
 class InvalidMessage(CicadaError):
-    """A frame that is no message of the protocol; ``str(error)`` says which field and why."""
+    """A frame that is not a message of the protocol; ``str(error)`` says which field and why."""
 
     code, told = "invalid_message", "That message could not be read."
 
     def __init__(self, message: str = "", *, detail: str | None = None) -> None:
-        """``detail`` is for the client alone, where it repeats what the client wrote; else it is the message."""
+        """``detail`` goes only to the client, if it quotes what the client wrote; by default it is the message."""
         super().__init__(message)
         self.detail = detail or message
 
 
 class UnknownAction(InvalidMessage):
-    """A well-formed frame whose ``action`` is none of the protocol's."""
+    """A well-formed frame with an ``action`` that the protocol does not have."""
 
     code, told = "unknown_action", "That action is not known."
 
@@ -47,13 +47,13 @@ class UnsupportedVersion(InvalidMessage):
 
 
 class Unauthorized(CicadaError):
-    """The connection carries no valid identity, or its token has expired."""
+    """The connection has no valid identity, or its token has expired."""
 
     code, told = "unauthorized", "Your session is not valid any more. Please connect again."
 
 
 class RequestUnknown(CicadaError):
-    """No such request of this user; another user's request is unknown too."""
+    """This user has no such request; another user's requests are unknown too."""
 
     code, told = "request_unknown", "There is no such request."
 
@@ -80,13 +80,13 @@ class Cancelled(CicadaError):
 
 
 class AnswerTooLong(CicadaError):
-    """The answer outgrew the log's bound."""
+    """The answer exceeded the log's limit."""
 
     code, told = "answer_too_long", "The answer grew too long and was stopped."
 
 
 class DeliveryUnavailable(CicadaError):
-    """The log could not be written within its budget: nothing that is not stored is shown."""
+    """The log could not be written in time; events are only shown once they are stored."""
 
     code, told, retryable = "delivery_unavailable", "The answer could not be stored. Please try again.", True
 
@@ -104,25 +104,25 @@ class AllStrategiesFailed(CicadaError):
 
 
 class WorkerLost(CicadaError):
-    """The worker's lease ran out without a terminal event: it was killed, and nothing took over."""
+    """The worker's lease ran out without a terminal event: it was killed and not replaced."""
 
     code, told, retryable = "worker_lost", "The answer was interrupted. Please ask again.", True
 
 
 class OutOfTime(CicadaError):
-    """The time left to this worker, or to the request, does not suffice to go on."""
+    """The worker or the request has too little time left."""
 
     code, told, retryable = "out_of_time", "The answer took too long.", True
 
 
 class BudgetSpent(CicadaError):
-    """The request has no model call left, or its next call would cost more than it may; the message says which."""
+    """The request has no model call left, or the next one could exceed its budget; the message says which."""
 
     code, told = "budget_spent", "This answer has used up what it may cost."
 
 
 class DependencyDown(CicadaError):
-    """Something that this strategy needs keeps failing, so it is not tried for a while; the message names it."""
+    """A dependency keeps failing, so it is not called for a while; the message names it."""
 
     code, told, retryable = "dependency_down", "Something needed for this is not working at the moment.", True
 
@@ -151,11 +151,11 @@ class ModelError(CicadaError):
     code, told, retryable = "model_error", "The model could not answer.", True
 
     usage: Usage | None = None
-    """What the failed call took, where the service reported it."""
+    """What the failed call used, if the service reported it."""
 
 
 class ModelBusy(ModelError):
-    """Throttled, or not ready, for longer than the time budget."""
+    """Throttled or not ready for longer than the time budget."""
 
     code, told, retryable = "model_busy", "The model is busy. Please try again shortly.", True
 
@@ -167,19 +167,19 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The model's service rejects the call: access, unknown model, invalid request."""
+    """The model's service rejected the call: no access, unknown model, invalid request."""
 
     code, told, retryable = "model_refused", "The model did not accept the question.", False
 
 
 class StreamBroken(ModelError):
-    """The answer's stream ended without its ``messageStop``: cut, corrupted, silent or failed in mid-stream."""
+    """The stream ended without ``messageStop``: cut, corrupted, silent or failed."""
 
     code, told, retryable = "stream_broken", "The answer broke off.", True
 
 
 class AnswerIncomplete(ModelError):
-    """The model stopped for a reason that is no normal finish: token limit, guardrail, filter, malformed output."""
+    """The model stopped abnormally: token limit, guardrail, filter, malformed output."""
 
     code, told, retryable = "answer_incomplete", "The model could not finish the answer.", False
 
@@ -191,19 +191,19 @@ class AnswerTruncated(AnswerIncomplete):
 
 
 class AnswerBlocked(AnswerIncomplete):
-    """A guardrail or the model's content filter stepped in: what was written so far is not to be shown either."""
+    """A guardrail or content filter intervened: the text so far may not be shown either."""
 
     code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
 
 
 class AnswerMalformed(AnswerIncomplete):
-    """The model wrote what its service cannot read."""
+    """The model's service could not parse what the model wrote."""
 
     code, told, retryable = "answer_malformed", "The model's answer was not well-formed.", True
 
 
 class ContextTooLarge(AnswerIncomplete):
-    """Question, passages and answer together outgrew the model's context window."""
+    """Question, passages and answer together exceeded the model's context window."""
 
     code, told, retryable = "context_too_large", "The question and its passages are too much for the model.", False
 
@@ -224,19 +224,19 @@ class AgentUnavailable(AgentError):
 
 
 class AgentCapReached(AgentError):
-    """The agent used up what it may; the message names the cap: iterations, tool calls, tokens, time, or a loop."""
+    """The agent reached a cap, which the message names: turns, tool calls, tokens, time, or a loop."""
 
     code, told, retryable = "agent_cap_reached", "The agent came to no end within what it may use.", False
 
 
 class ToolInvalid(CicadaError):
-    """A tool was called in a way that it does not allow; the message, which the model is told, says why."""
+    """A tool call is invalid; the message, which goes to the model, says why."""
 
     code, told = "tool_invalid", "A tool was used in a way that it does not allow."
 
 
 class ProfileUnknown(CicadaError):
-    """This user has no such profile; another user's is unknown too."""
+    """This user has no such profile; another user's profiles are unknown too."""
 
     code, told = "profile_unknown", "There is no such profile."
 
@@ -248,13 +248,13 @@ class ProfileInvalid(CicadaError):
 
 
 class ProfileConflict(CicadaError):
-    """The profile was changed meanwhile, or one of its kind and name exists."""
+    """The profile was changed meanwhile, or another one has its kind and name."""
 
     code, told, retryable = "profile_conflict", "The profile was changed meanwhile. Look at it again first.", True
 
 
 class ConfirmationUnknown(CicadaError):
-    """The request of this user has asked for no such confirmation."""
+    """The user's request has no such confirmation."""
 
     code, told = "confirmation_unknown", "Nothing is waiting for this confirmation."
 
@@ -287,12 +287,12 @@ class IndexMissing(IndexFailure):
 
 
 class IndexCorrupt(IndexFailure):
-    """An object of the index is missing, truncated, foreign or does not match its checksum."""
+    """An object of the index is missing, truncated, unknown or does not match its checksum."""
 
     code, told, retryable = "index_corrupt", "The search index is damaged.", False
 
     def __init__(self, message: str, *, key: str | None = None) -> None:
-        """Say what is wrong, and with which object, where that is known."""
+        """``key`` names the object, if it is known."""
         super().__init__(message)
         self.key = key
 
@@ -316,7 +316,7 @@ class PublishConflict(IndexFailure):
 
 
 class DeclarationChanged(PublishConflict):
-    """What the collection declares divides its documents otherwise than these were divided: prepare them again."""
+    """The collection's declaration changed after these documents were divided into sections: prepare them again."""
 
     code, told = "declaration_changed", "What the collection declares was changed meanwhile. Load again."
 
@@ -328,13 +328,13 @@ class CorpusInvalid(CicadaError):
 
 
 class RetrievalInvalid(CicadaError):
-    """A request to a pipeline, or to a function for integrators, is not well-formed; the message names the field."""
+    """A request to a pipeline or an integrator function is malformed; the message names the field."""
 
     code, told = "invalid_request", "The request is not valid."
 
 
 class ResponseTooLarge(CicadaError):
-    """What a function for integrators found is more than one call can give back."""
+    """An integrator function's result is too large for one response."""
 
     code, told = "response_too_large", "The response is larger than one call can return: ask for less of it."
 
@@ -349,19 +349,19 @@ class DocumentUnknown(CicadaError):
 
 
 class DocumentRefused(CicadaError):
-    """One document cannot be loaded, and is set aside with this reason; the others go on."""
+    """A document cannot be loaded and is quarantined with this reason; the others are loaded."""
 
     code, told = "document_refused", "The document could not be read."
 
 
 class DocumentUnsupported(DocumentRefused):
-    """Its format is none that is read."""
+    """Its format is not supported."""
 
     code, told = "document_unsupported", "Documents of this format are not read."
 
 
 class DocumentBroken(DocumentRefused):
-    """It is not what its format says, or breaks off."""
+    """It does not have the format that it claims, or is truncated."""
 
     code, told = "document_broken", "The document is damaged."
 
@@ -373,25 +373,25 @@ class DocumentEncrypted(DocumentRefused):
 
 
 class DocumentWithoutText(DocumentRefused):
-    """Nothing in it is text: a scan, or empty."""
+    """It has no text: a scan, or empty."""
 
     code, told = "document_without_text", "The document holds no text: a scan must be made readable first."
 
 
 class DocumentTooLarge(DocumentRefused):
-    """It outgrows a limit on bytes, pages, nesting or memory; the message names the limit."""
+    """It exceeds a limit on bytes, pages, nesting or memory; the message names the limit."""
 
     code, told = "document_too_large", "The document is too large."
 
 
 class DocumentTooSlow(DocumentRefused):
-    """Reading it takes longer than it may."""
+    """Reading it takes too long."""
 
     code, told = "document_too_slow", "Reading the document took too long."
 
 
 class DocumentUnsafe(DocumentRefused):
-    """It is made to harm its reader: entities that expand, members that lead out of its folder."""
+    """It attacks its reader: expanding entities, archive members outside of its folder."""
 
     code, told = "document_unsafe", "The document is built in a way that is not accepted."
 

@@ -1,4 +1,4 @@
-"""Who is calling: the identity that the authorizer put on the connection, checked on every message."""
+"""The caller's identity, which the authorizer attached to the connection; checked for every message."""
 
 from __future__ import annotations
 
@@ -11,47 +11,42 @@ from urllib.parse import quote
 from cicada.errors import Unauthorized
 
 ANONYMOUS = "anonymous"
-"""The subject of everybody where the deployment has no authorizer: the local cloud alone."""
+"""The subject of all callers if there is no authorizer, which only the local cloud allows."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a frame, over which connection; ``frame_id`` is the gateway's id of this very frame."""
+    """Who sent a frame, and over which connection; ``frame_id`` is the gateway's id of the frame."""
 
     subject: str
     connection_id: str
     frame_id: str
     tenant: str | None = None
-    """The asker's tenant, where the deployment reads one from the token."""
+    """The user's tenant, if the deployment reads one from the token."""
     expires_at: int | None = None
-    """When the connection's token expires, in epoch seconds; None where the deployment has no authorizer."""
+    """When the connection's token expires, in epoch seconds; None without an authorizer."""
 
     @property
     def owner(self) -> str:
-        """Whose requests these are: a subject in one tenant does not see what it asked in another."""
+        """The owner of the caller's requests: a subject does not see in one tenant what it asked in another."""
         return owner_of(self.subject, self.tenant)
 
 
 def owner_of(subject: str, tenant: str | None) -> str:
-    """The name under which a subject's requests are kept, in its tenant."""
+    """The owner of a subject's requests in a tenant."""
     return subject if tenant is None else f"{quote(tenant, safe='')}/{subject}"
 
 
 def asker_of(subject: str) -> str:
-    """A short name for a subject in the logs, which tells askers apart and names none: 8 hexadecimal digits."""
+    """A subject's pseudonym in the logs: 8 hexadecimal digits."""
     return hashlib.sha256(subject.encode()).hexdigest()[:8]
 
 
 def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Caller:
-    """The caller of a WebSocket event, from its request context alone: nothing in a body can name another.
+    """The caller of an API Gateway WebSocket event, from its request context only: a body cannot name another caller.
 
-    Args:
-        event: as API Gateway hands it to an integration.
-        anonymous: whether the deployment has no authorizer.
-        now_s: epoch seconds.
-
-    Raises:
-        Unauthorized: there is no identity on the connection, or its token has expired.
+    ``anonymous`` says that the deployment has no authorizer. Raises Unauthorized if the connection has no identity, or
+    its token has expired.
     """
     context = event["requestContext"]
     connection_id = str(context["connectionId"])

@@ -1,7 +1,7 @@
-"""The story of a request: log lines that carry a ``step``, from which ``cicada trace`` and the saved query tell it.
+"""The trace of a request: log lines with a ``step``, which ``cicada trace`` and the saved query show as a timeline.
 
-A line stands under the request's id, which the function's entrance appends to every line of an invocation. Texts of
-questions, passages and answers never stand in it.
+Every line has the request's id, which the handler appends to all lines of an invocation. The lines never contain text
+of questions, passages or answers.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Step = Literal[
     "ended",
     "kept",
 ]
-"""Every step, in the order in which they usually come. Their fields, beside ``request_id``, ``asker`` (who asked, as a
-digest) and, where the line is of an attempt's worker, ``strategy``:
+"""Every step, in the usual order, with its fields. Each line also has ``request_id`` and ``asker`` (a user's digest),
+and, if an attempt's worker wrote it, ``strategy``:
 
-- ``accepted``: route, confidence, strategy; its reasoning quotes the question, so it is the asker's alone
+- ``accepted``: route, confidence, strategy; not the reasoning, which quotes the question
 - ``started``: strategy; an execution of the workflow was started
-- ``asked_again``: last_seq; the same question once more
+- ``asked_again``: last_seq; the same ``ask`` arrived again
 - ``resumed``: after, last_seq, outcome
 - ``recovered``: why, action (restarted, ended), by (resume, sweep), attempt
 - ``attempt``: attempt, strategy, worker, execution, reserved_calls, failed
-- ``question_completed``: by (model, rule), took_ms
+- ``question_completed``: by (model, as_is), took_ms
 - ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, why
 - ``gathered``: intentions, named, places, sections, chosen, select_extract_ms, resolve_ms, query_ms, assemble_ms; how
-  the context came about where collections declare what they serve
+  the context was gathered from what collections declare
 - ``retrieved``: found, used, used_from_cache, searched, engine, index_version, took_ms, cache_ms, degraded
 - ``tool_call``: tool, by (code, model), given_chars, reply_chars, took_ms, sources (so far), repeated, fault
 - ``model_call``: purpose, model_id, calls, input_tokens, output_tokens, cost_usd, took_ms, first_piece_ms, fault
-- ``fault``: code, why, dependency, attempt; something went wrong, and other steps tell what followed
+- ``fault``: code, why, dependency, attempt; other steps show what followed
 - ``superseded``: why, attempt; another attempt, or the request's end, came first
 - ``delivered``: attempt, last_seq, writes, posts, posts_failed
 - ``complete``: attempt, answered_by, attempted, failed, model_id, grounded, stop_reason, and the metrics
@@ -55,28 +55,24 @@ digest) and, where the line is of an attempt's worker, ``strategy``:
 """
 
 MOST_LINES = 10_000
-"""As many lines of one request as a query returns: CloudWatch's own bound."""
+"""The most lines that a query returns: CloudWatch's limit."""
 
 
 def insights_query(request_id: str, fields: Iterable[str]) -> str:
-    """The query of CloudWatch Logs Insights for a request's lines, over the functions' log groups, oldest first.
+    """The CloudWatch Logs Insights query for a request's lines, oldest first, with ``fields`` after the time.
 
-    Args:
-        request_id: the client's id of the question; it may hold no quotation mark or backslash.
-        fields: the columns, after the time.
+    ``request_id`` may not contain quotation marks or backslashes.
     """
-    return "\n".join(
-        [
-            f"fields @timestamp, {', '.join(fields)}",
-            f'| filter request_id = "{request_id}"',
-            "| sort @timestamp asc",
-            f"| limit {MOST_LINES}",
-        ]
+    return (
+        f"fields @timestamp, {', '.join(fields)}\n"
+        f'| filter request_id = "{request_id}"\n'
+        "| sort @timestamp asc\n"
+        f"| limit {MOST_LINES}"
     )
 
 
 def log_event(logger: logging.Logger, step: Step, message: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Log one step of a request's story."""
+    """Log one step of a request's trace."""
     logger.log(level, message, extra={"step": step, **fields})
 
 

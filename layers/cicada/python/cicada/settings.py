@@ -1,4 +1,4 @@
-"""A function's environment as one object: read once by its entrance, plain values below it."""
+"""A function's environment as one object, which its handler reads once."""
 
 from __future__ import annotations
 
@@ -26,17 +26,13 @@ DAY_S = 24 * 3600
 
 
 class Environment(BaseModel):
-    """A set of settings whose names are those of the environment's variables, in lower case."""
+    """Settings that are named like environment variables, in lower case."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """Read our own variables and no others, so that no credential gets into an error.
-
-        Raises:
-            SettingsInvalid: a variable is missing or out of range; the message names each.
-        """
+        """Read only our own variables, so that no credential gets into an error message. Raises SettingsInvalid."""
         ours = {name: environ[name.upper()] for name in cls.model_fields if environ.get(name.upper())}
         try:
             return cls.model_validate(ours)
@@ -49,48 +45,48 @@ class Environment(BaseModel):
 
 
 class DeliverySettings(Environment):
-    """What every function that reads or writes a request's log needs."""
+    """For functions that read or write a request's log."""
 
     requests_table: str
 
 
 class ProfileSettings(DeliverySettings):
-    """What every function that reads or writes profiles needs."""
+    """For functions that read or write profiles."""
 
     profile_limits: Json[ProfileLimits] = ProfileLimits()
 
 
 class RecoverySettings(DeliverySettings):
-    """What every function that starts the answer workflow needs."""
+    """For functions that start the answer workflow."""
 
     state_machine_arn: str
     request_time_s: Annotated[float, Field(gt=0, le=900)] = 300.0
-    """From a request's acceptance to its terminal event: past it, it is not started again."""
+    """From a request's acceptance to its terminal event; afterwards it is not restarted."""
 
 
 class MessageProcessorSettings(RecoverySettings, ProfileSettings):
-    """The message processor's."""
+    """For the message processor."""
 
     retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
     """How long a request's log can be resumed."""
     knowledge_enabled: bool = False
-    """Whether questions that are answered by a search enter at hybrid, which searches by what collections declare."""
+    """Whether questions that need a search enter at hybrid, which searches by what collections declare."""
     agents_enabled: bool = True
-    """Whether there are agents; without them their questions are answered by a search."""
+    """Without agents, their questions are answered by a search."""
     auth: Literal["jwt", "none"] = "jwt"
-    """``none`` exists for the local cloud only: the stacks refuse it elsewhere."""
+    """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 
 
 class AuthorizerSettings(Environment):
-    """The authorizer's."""
+    """For the authorizer."""
 
     jwt_issuer: str
     jwt_audience: str
     jwks_url: str
     tenant_claim: str = ""
-    """The claim that names the asker's tenant; tenants are not told apart when empty."""
+    """The claim that names the tenant; without it there are no tenants."""
     allowed_origins: str = ""
-    """Origins a browser may connect from, separated by commas; any when empty."""
+    """Origins from which a browser may connect, separated by commas; any when empty."""
 
     def origins(self) -> frozenset[str]:
         """The allowed origins, empty for any."""
@@ -98,99 +94,94 @@ class AuthorizerSettings(Environment):
 
 
 class AnswerSettings(ProfileSettings):
-    """The answer worker's."""
+    """For the answer worker."""
 
     index_bucket: str
     generation_model_id: str
     direct_model_id: str
     """Writes answers without retrieval, and completes questions."""
     strategy_model_ids: Json[dict[Literal["hybrid", "rag", "cag", "direct"], str]] = {}
-    """Writes a strategy's answers in place of these."""
+    """Overrides of these models by strategy."""
     model_endpoints: Json[Endpoints] = Endpoints.none()
-    """Serve the models whose ids hold a slash."""
+    """Serve the models whose ids contain a slash."""
     embedding_model_id: str
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
     max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 2048
     direct_max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 512
     """Of an answer without retrieval."""
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Not sent when absent: some models refuse it."""
+    """Not sent if None: some models reject it."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=1, le=100)] = DEFAULT_TOP_K
     min_score: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_SCORE
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = 10
     """How many of the hits go into the prompt."""
     retrieval_pipeline: Literal["standard", "rerank", "advanced"] = "standard"
-    """What stands between a question and its passages; ``standard`` is one search."""
+    """How passages are retrieved; ``standard`` is one search."""
     reranker_model_id: str = ""
-    """Judges passages in the other pipelines; the model of direct answers when empty."""
+    """Judges passages in the other pipelines; ``direct_model_id`` when empty."""
     expansion_model_id: str = ""
-    """Writes other wordings of the question; the model of direct answers when empty."""
+    """Writes other wordings of the question; ``direct_model_id`` when empty."""
     pipeline_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_PIPELINE_BUDGET_S
-    """Seconds for a pipeline's stages; what is late is left out."""
+    """Seconds for a pipeline's stages; late results are left out."""
     knowledge_enabled: bool = False
     """Whether questions are answered from the collections, and sections of them, that declare to serve them."""
     selector_model_id: str = ""
-    """Chooses collections and intentions; the model of direct answers when empty."""
+    """Chooses collections and intentions; ``direct_model_id`` when empty."""
     extractor_model_id: str = ""
-    """Finds who and what a question names; the model of direct answers when empty."""
+    """Finds the names in a question; ``direct_model_id`` when empty."""
     knowledge_extractor: Literal["model", "gazetteer", "both"] = "both"
-    """What finds who and what a question names."""
+    """What finds the names in a question."""
     min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = MIN_INTENTION_CONFIDENCE
-    """Choices of a collection and an intention below it are dropped."""
     min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = MIN_ENTITY_CONFIDENCE
-    """Names below it are dropped."""
     context_tokens: Annotated[int, Field(ge=500, le=100_000)] = DEFAULT_CONTEXT_TOKENS
-    """Of the passages that are chosen for a question, all together."""
     passages_per_collection: Annotated[int, Field(ge=1, le=50)] = DEFAULT_PASSAGES_PER_COLLECTION
-    """Searched for of each collection, beside what is named."""
     knowledge_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_KNOWLEDGE_BUDGET_S
-    """Seconds from a question to its context; then the plain search of ``rag`` answers."""
+    """After it, the plain search of ``rag`` answers."""
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
-    """Seconds that a managed engine may take for a search before the shards are searched instead."""
     agents_adapter: Literal["none", "converse", "classic", "harness"] = "converse"
     """What runs the agents."""
     agents_model_id: str = ""
-    """The model that uses the tools; that of grounded answers when empty."""
+    """The model that uses the tools; ``generation_model_id`` when empty."""
     agents_deployed: Json[dict[Literal["profile", "theory"], dict[str, str]]] = {}
-    """What the stacks have made for the adapter, by agent: names that the adapter knows, such as ``agentId``."""
+    """The adapter's resources that the stacks created, by agent, such as ``agentId``."""
     agents_max_turns: Annotated[int, Field(ge=1)] = 8
     agents_max_tool_calls: Annotated[int, Field(ge=1)] = 12
     agents_max_tokens: Annotated[int, Field(ge=1)] = 48_000
-    """Read and written by all turns for one question."""
+    """Input and output of all turns for one question."""
     agents_max_turn_tokens: Annotated[int, Field(ge=1)] = 2_048
-    """Written in one turn."""
+    """Output of one turn."""
     agents_time_s: Annotated[float, Field(gt=0)] = 45.0
     """Of one run, in seconds."""
     request_time_s: Annotated[float, Field(gt=0, le=900)] = 300.0
-    """What one request may take, over all its attempts, in seconds, tokens and US dollars."""
+    """The budget of one request over all its attempts, in seconds, tokens and US dollars."""
     request_tokens: Annotated[int, Field(gt=0)] = 120_000
     request_cost_usd: Annotated[float, Field(gt=0)] = 0.4
     citations_judge: Literal["model", "rules"] = "rules"
-    """Who checks what code cannot tell of a citation: a model, or nobody."""
+    """Whether a model checks the citations that code cannot check."""
     citations_judge_model_id: str = ""
-    """Empty: the model of direct answers."""
+    """``direct_model_id`` when empty."""
     citations_judge_time_s: Annotated[float, Field(gt=0)] = 4.0
     citations_judge_cost_usd: Annotated[float, Field(gt=0)] = 0.02
 
     cache_enabled: bool = True
-    """Whether grounded answers are kept in the semantic cache, and reused."""
+    """Whether grounded answers are stored in the semantic cache and reused."""
     cache_sharing: Literal["user", "tenant", "deployment"] = "user"
-    """Whose earlier answers may serve a question."""
+    """Whose earlier answers may be reused."""
     cache_ttl_s: Annotated[int, Field(gt=0)] = 7 * DAY_S
     cache_max_entries: Annotated[int, Field(gt=0)] = 1000
-    """Answers kept within one scope of sharing."""
+    """Answers per scope."""
     cache_confirm: Literal["off", "model"] = "off"
-    """Whether a model is asked if a near earlier question asks the same."""
+    """Whether a model decides if a near earlier question asks the same."""
     cache_replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Similarity from which an earlier answer is given again; the value measured for the embedding model when None."""
+    """Similarity from which an earlier answer may be replayed; the embedding model's value when None."""
     cache_near_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Similarity from which an earlier answer's passages are used again."""
+    """Similarity from which an earlier answer's passages may be reused."""
     conversation_enabled: bool = True
-    """Whether the last turns of a session are kept, and questions completed from them."""
+    """Whether the last turns of a session are stored, and questions completed from them."""
     conversation_max_turns: Annotated[int, Field(gt=0)] = 6
     conversation_max_tokens: Annotated[int, Field(gt=0)] = 2000
     """Of the kept turns together."""
@@ -198,11 +189,11 @@ class AnswerSettings(ProfileSettings):
 
 
 class IndexMaintenanceSettings(Environment):
-    """The function's that keeps the index in order."""
+    """For the index maintenance function."""
 
     index_bucket: str
     keep_versions: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Versions that can be rolled back to, the current one included."""
+    """Versions that can be rolled back to, including the current one."""
     garbage_grace_s: Annotated[float, Field(ge=0)] = DAY_S
-    """How long nothing is deleted that was written, or was current. Writers publish within half a day of their start,
-    and readers may hold on to a version: a shorter time is for tests."""
+    """How long objects are kept after they were written or current. Writers publish within half a day of their start,
+    and readers may still use a version; a shorter time is for tests only."""

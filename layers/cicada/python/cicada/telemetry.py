@@ -1,7 +1,7 @@
-"""Structured logs and embedded metrics, set up once by a function's entrance.
+"""Structured logs and embedded metrics; imported by the handlers.
 
-Modules of the library log through the standard library below the name ``cicada``; here that name gets Powertools' JSON
-formatter, so that keys appended for an invocation (``request_id``, ``attempt``) stand on every line.
+The library logs through the standard library under the name ``cicada``. Here that logger gets Powertools' JSON
+formatter, so that every line has the keys of its invocation (``request_id``, ``attempt``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from aws_lambda_powertools import Logger, Metrics
 
 for _name in ("boto3", "botocore", "s3transfer", "urllib3"):
-    # At DEBUG they log requests and responses whole: documents, questions and secrets, whatever our own level is.
+    # At DEBUG they log whole requests and responses: documents, questions and secrets. So they stay at INFO.
     logging.getLogger(_name).setLevel(logging.INFO)
 
 logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d")

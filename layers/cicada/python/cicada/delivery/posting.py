@@ -89,10 +89,9 @@ def end_request(
             failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
         )
         frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
-        for subscriber in head.subscribers:
-            if subscriber.connection_id == spare:
-                continue
-            if post_frames(connections, Post(subscriber, frames), now_s) in ("gone", "expired"):
-                forget_subscriber(log, head, subscriber.connection_id)
+        posts = [Post(one, frames) for one in head.subscribers if one.connection_id != spare]
+        for post in posts:
+            if post_frames(connections, post, now_s) in ("gone", "expired"):
+                forget_subscriber(log, head, post.subscriber.connection_id)
         return True
     raise DeliveryUnavailable("the log keeps changing")
