@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import signal
 
+import botocore.session
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# All sessions of the SDK share what they read from its descriptions of services, as the clients of one session do.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
