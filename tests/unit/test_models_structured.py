@@ -377,14 +377,16 @@ def test_the_time_budget_ends_a_call_that_does_not_answer():
 
 
 def test_a_stop_ends_the_wait_for_an_answer():
-    call_scope, release = Held(), threading.Event()
+    call_scope, release, ended = Held(), threading.Event(), threading.Event()
 
     def stopping() -> dict[str, Any]:
         assert call_scope.wake is not None
         call_scope.wake()
-        release.wait(5)
+        release.wait(20)
+        ended.set()
         return used(GOOD)
 
     with pytest.raises(Stopped):
         fill(Client(stopping), call_scope)
+    assert not ended.is_set()
     release.set()

@@ -299,7 +299,7 @@ def test_a_model_that_is_asked_by_a_stage_that_is_over_is_not_called(held):
             return Filled(Wordings(queries=["foghorn"]), USAGE, 1)
 
     called, refused = [], threading.Event()
-    over = pipelines_over(ScriptedRetriever({QUESTION: (A,)}), model=Slow({}), clock=lambda: 0.0)  # the stage does begin
+    over = pipelines_over(ScriptedRetriever({QUESTION: (A,)}), model=Slow({}), clock=lambda: 0.0)  # it does begin
     response = run(over, time_budget_s=0.2, enable_hyde=False, enable_rerank=False, enable_captions=False)
     held.set()
     assert refused.wait(20)

@@ -233,6 +233,12 @@ _JSON = st.recursive(
 )
 
 
+def test_a_problem_is_one_line_whatever_a_field_is_called(tmp_path):
+    file = jsonl(tmp_path / "a.jsonl", message(1, metadata={"a\u0085b\u2028c": 1}))
+    (told,) = problems(file)
+    assert told.splitlines() == [f"{file}:1: metadata.a b c: must be a string"]
+
+
 @given(
     data=st.binary(max_size=200)
     | st.dictionaries(st.sampled_from([*message(), "textJPN", "metadata"]) | st.text(), _JSON).map(

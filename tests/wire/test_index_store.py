@@ -685,10 +685,11 @@ def test_a_proxy_is_left_to_the_sdk(monkeypatch):
 def test_a_reader_imports_no_sdk(fake):
     fake.answers = [GOOD]
     code = (
-        "import sys\nfrom cicada.index.fetch import Part, fetch\n"
+        "import sys\nfrom cicada.index.fetch import ByteRange, fetch\n"
         "from cicada.index.s3_direct import DirectS3Store\n"
         f"store = DirectS3Store({BUCKET!r})\n"
-        "assert [bytes(data) for data in fetch(store, [Part('a', 0, 2), Part('a', 2, 2)])] == [b'he', b'll']\n"
+        "parts = [ByteRange('a', 0, 2), ByteRange('a', 2, 2)]\n"
+        "assert [bytes(data) for data in fetch(store, parts)] == [b'he', b'll']\n"
         "assert store.read('a').data == b'hello'\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'boto3', 'botocore', 'urllib3'}))"
     )

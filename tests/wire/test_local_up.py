@@ -239,7 +239,7 @@ def test_a_life_a_clean_stop_a_second_life_a_kill_and_a_third(tmp_path: Path) ->
 def test_it_stops_when_its_parent_is_gone(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     starter = (
-        "import os, sys, time; from pathlib import Path; from local.testing import LocalCloud\n"
+        "import os, sys, time; from pathlib import Path; from cicada_local.testing import LocalCloud\n"
         "cloud = LocalCloud(Path(sys.argv[1])); cloud.start(); print(cloud.pid, flush=True); os._exit(0)"
     )
     started = subprocess.run(

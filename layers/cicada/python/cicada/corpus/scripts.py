@@ -32,7 +32,7 @@ class _Problems:
         self._told: list[str] = []
 
     def add(self, place: str, problem: str) -> None:
-        self._told.append(f"{place}: {problem}")
+        self._told.append(" ".join(f"{place}: {problem}".splitlines()))
         if len(self._told) == MAX_PROBLEMS:
             self._told.append(f"reading stopped after {MAX_PROBLEMS} problems")
             raise _TooManyProblemsError

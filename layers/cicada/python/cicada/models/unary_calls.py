@@ -16,7 +16,7 @@ from typing import Generic, Self, TypeVar
 
 from cicada.errors import ModelError, ModelUnavailable
 from cicada.models.failure import Failure
-from cicada.models.ports import CallScope
+from cicada.models.ports import CallScope, Stopped
 from cicada.models.retries import Pace, prepare_retry
 from cicada.models.stopping import ConnectionHandle, StopSignal
 
@@ -37,7 +37,8 @@ class _Call(Generic[Answer]):
     def stop(self) -> None:
         """Close the connection and wake the waiting thread."""
         self._handle.cut()
-        self.done.cancel()
+        with suppress(InvalidStateError):  # it has ended
+            self.done.set_exception(Stopped())
 
     def _make(self) -> None:
         with suppress(InvalidStateError):  # stopped meanwhile
