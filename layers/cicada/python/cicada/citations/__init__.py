@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cicada.citations.checking import REASON_CODES, Checker, Finding, Objection, ReasonCode
 from cicada.citations.judging import CitedClaim, Judge, Judged
-from cicada.citations.resolving import NO_NUMBER, resolve
+from cicada.citations.resolving import NO_NUMBER, Resolved, resolve
 from cicada.citations.sentences import Sentence, abstains, sentences_of
 from cicada.protocol.events import Citation, Source
 from cicada.protocol.markers import markers_in, without_markers
@@ -34,27 +34,22 @@ _OF_JUDGE: Mapping[Judged, Finding] = {
 
 @dataclass(frozen=True)
 class CheckedSentence:
-    """A sentence of an answer, and what came of its markers."""
+    """A sentence of an answer, and the verdicts on its markers."""
 
     sentence: Sentence
-    abstains: bool
-    """It says that nothing was found: its markers point at where that was looked for, and are not checked."""
+    abstains: bool  # it says that nothing was found: its markers tell where, and are not checked
     citations: tuple[Citation, ...]
 
 
 def check_citations(answer: str, sources: Sequence[Source], judge: Judge | None = None) -> tuple[Citation, ...]:
     """One citation a marker, in the answer's order; none of a list of sources that repeats markers.
 
-    A marker is *unverified*, with a code and a reason, where its passage does not exist or stands elsewhere, where it
-    lacks a quotation, a number or a name of the sentence, or has somebody else say it; and where the judge finds that
-    it does not say so. It is *verified* where the sentence is quoted from it word by word, or the judge finds that it
-    says so. Anything else is *unchecked*. A sentence that says that nothing was found gives no citation, unless its
-    marker names no passage.
+    A marker is *unverified*, with a code and a reason, if its passage does not exist or is elsewhere, lacks a
+    quotation, a number or a name of the sentence, or is by another speaker, or if the judge finds that it does not
+    support the sentence. It is *verified* if the sentence is a quotation, or the judge finds it supported. All others
+    are *unchecked*. A sentence that says that nothing was found gives no citation, unless its marker names no passage.
 
-    Args:
-        answer: the whole text.
-        sources: what it was written from, as its prompt numbered them.
-        judge: is asked once for all that code cannot tell; without one that stays unchecked.
+    ``sources``: as the prompt numbered them; ``judge``: called once for all that code cannot check.
     """
     return tuple(
         citation
@@ -65,7 +60,7 @@ def check_citations(answer: str, sources: Sequence[Source], judge: Judge | None 
 
 
 def check_sentences(answer: str, sources: Sequence[Source], judge: Judge | None = None) -> tuple[CheckedSentence, ...]:
-    """The sentences of an answer, in order, those without markers among them. See :func:`check_citations`."""
+    """The sentences of an answer, in order, with or without markers. See :func:`check_citations`."""
     checker = Checker(sources)
     claims: list[CitedClaim] = []
     found: list[tuple[Sentence, bool, list[tuple[Citation, int | None]]]] = []
@@ -91,40 +86,38 @@ def _cited(
         number = None
         for one in resolved:
             finding = Finding("unverified", one.objection) if one.objection else Finding("unchecked")
-            if one.source is not None and one.objection is None and not silent:
+            to_check = one.source is not None and not silent
+            if one.source is not None and to_check and one.objection is None:
                 finding = checker.check(citing.claim, one.source, cited)
-            open_ = finding.verdict == "unchecked" and one.source is not None and not silent
-            if open_ and number is None:
+            to_judge = to_check and finding.verdict == "unchecked"
+            if to_judge and number is None:
                 number = len(claims) + 1
                 claims.append(CitedClaim(number, citing.claim, tuple(cited)))
-            citation = Citation(
-                n=one.n,
-                verdict=finding.verdict,
-                sentence=sentence.text,
-                passage_id=one.source.passage_id if one.source else None,
-                locator=one.source.locator if one.source else None,
-                code=finding.objection.code if finding.objection else None,
-                reason=finding.objection.reason if finding.objection else None,
-            )
-            yield citation, number if open_ else None
+            yield _citation(sentence.text, one, finding), number if to_judge else None
+
+
+def _citation(sentence: str, resolved: Resolved, finding: Finding) -> Citation:
+    source = resolved.source
+    return Citation(
+        n=resolved.n,
+        sentence=sentence,
+        passage_id=source.passage_id if source else None,
+        locator=source.locator if source else None,
+        **finding.fields(),
+    )
 
 
 def _judged(citation: Citation, judged: Judged | None) -> Citation:
     if citation.verdict != "unchecked":
         return citation
-    finding = _OF_JUDGE[judged] if judged is not None else Finding("unchecked")
-    objection = finding.objection
-    reason = objection.reason if objection else UNJUDGED if finding.verdict == "unchecked" else None
-    return citation.model_copy(
-        update={"verdict": finding.verdict, "code": objection.code if objection else None, "reason": reason}
-    )
+    finding = Finding("unchecked") if judged is None else _OF_JUDGE[judged]
+    unjudged = {"reason": UNJUDGED} if finding.verdict == "unchecked" else {}
+    return citation.model_copy(update=finding.fields() | unjudged)
 
 
 def not_attributed(answer: str, sources: Sequence[Source]) -> tuple[int, ...]:
-    """The numbers of all sources, where an answer that claims something has no marker; empty for any other.
-
-    Whether it rests on any of them is then not told: they are listed, and nothing is called cited.
-    """
+    """The numbers of all sources, if an answer that claims something has no marker, so that none can be called cited;
+    else empty."""
     if next(markers_in(answer), None) is not None:
         return ()
     claims = any(not abstains(sentence.text) for sentence in sentences_of(answer))

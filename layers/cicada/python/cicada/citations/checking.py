@@ -1,7 +1,7 @@
-"""One claim held against the passages that it cites, by what code can tell exactly.
+"""Check a claim against the passages that it cites, as far as code can do it exactly.
 
-That is: quotations word by word, numbers with their units, names, and who is quoted. What a sentence means in other
-words than its passage's, code cannot tell: it stays unchecked here, and is a judge's to say.
+That is: quotations word by word, numbers with their units, names, and who is quoted. Paraphrases stay unchecked here,
+and are left to a judge.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from cicada.corpus.passages import NoteLocator
 from cicada.protocol.events import Source
@@ -36,7 +36,7 @@ REASON_CODES: tuple[ReasonCode, ...] = get_args(ReasonCode)
 
 @dataclass(frozen=True)
 class Objection:
-    """What speaks against a citation."""
+    """Why a citation is unverified."""
 
     code: ReasonCode
     reason: str  # a sentence for people, without its period
@@ -44,24 +44,24 @@ class Objection:
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """A source, read."""
+    """A source, with what is derived from it for checks."""
 
     source: Source
 
     @cached_property
     def voice(self) -> str:
-        """Whose words it is, in normal form; empty where nobody's."""
+        """The speaker, in normal form, or empty."""
         return normalised(self.source.locator.voice() or "")
 
     @cached_property
     def label(self) -> str:
-        """The names of its place."""
+        """The names in its locator."""
         names = self.source.locator.names()
         return " ".join(f"page {name}" if kind == "page" else name for kind, name in names.items())
 
     @cached_property
     def statements(self) -> list[str]:
-        """What is said as a whole: its sentences; of a note its value, and each of its lines."""
+        """Its sentences; of a note those of each line of its value."""
         text, locator = self.source.text, self.source.locator
         if not isinstance(locator, NoteLocator):
             return sentences(text)
@@ -70,17 +70,17 @@ class CheckedSource:
 
     @cached_property
     def whole(self) -> str:
-        """Its text, its surroundings and its place."""
+        """Its text, context and label."""
         return f"{self.source.text}\n{self.source.context or ''}\n{self.label}"
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All words of it, its surroundings and its place, in normal form."""
+        """All words of it, in normal form."""
         return frozenset(words_of(self.whole))
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Its numbers."""
+        """All numbers of it."""
         return quantities(self.whole, doubtful=True)
 
 
@@ -88,21 +88,25 @@ Verdict = Literal["verified", "unverified", "unchecked"]
 
 _LISTS = word_lists("cicada.citations", "introducing_words.json")
 _INTRODUCING = frozenset(map(normalised, _LISTS["introducing"])) | _LISTS["unspaced"]
-"""Words around a quotation that say nothing but that it is one; the speaker's name and the place are known apart."""
+"""Words that only introduce a quotation, besides the speaker's name and the place."""
 _EDGES = " .,;:!?…。、"
 _SENTENCE_EDGES = f"{_EDGES}'*_"
-_UNLIKE = 16
-"""Characters by which a sentence may differ from its quotation in length: its punctuation and the sign of an item."""
+_UNLIKE = 16  # characters: a sentence and its quotation may differ by punctuation and a list item's sign
 _WORDS_BEFORE_QUOTE = 4
 _NO_UNITS = frozenset({"", "count"})
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one claim and one of its passages."""
+    """The verdict on one claim and one of its passages."""
 
     verdict: Verdict
     objection: Objection | None = None  # why it is unverified
+
+    def fields(self) -> dict[str, Any]:
+        """Of a citation."""
+        found = self.objection
+        return {"verdict": self.verdict, "code": found and found.code, "reason": found and found.reason}
 
 
 class Checker:
@@ -113,44 +117,44 @@ class Checker:
         self._passages = {source.n: CheckedSource(source) for source in sources}
 
     def check(self, claim: str, source: Source, cited: Sequence[Source]) -> Finding:
-        """Check a claim against one passage; ``cited`` are all that it cites there, from which it may draw together."""
+        """Check a claim against one passage; ``cited``: all passages that it cites there, which it may combine."""
         mine = self._passages[source.n]
         others = [self._passages[other.n] for other in cited]
         quotes = [quote for quote in quotations(claim) if plain(quote).strip(_EDGES) not in plain(mine.label)]
         told = without_quotations(claim) if quotes else claim
-        objection = (
-            _of_quotations(quotes, mine, others)
-            or _missing_number(told, others)
-            or _missing_name(told, others)
-            or self._other_voice(claim, quotes, mine, others)
-        )
-        if objection is not None:
+        if objection := self._objection(claim, told, quotes, mine, others):
             return Finding("unverified", objection)
         if quotes and not _introduces(told, others):
             return Finding("unchecked")
         whole = all(any(_has_whole(other.statements, part) for other in others) for part in quotes or [told])
         return Finding("verified" if whole else "unchecked")
 
-    def _other_voice(
-        self, claim: str, quotes: Sequence[str], mine: CheckedSource, cited: Sequence[CheckedSource]
+    def _objection(
+        self, claim: str, told: str, quotes: Sequence[str], mine: CheckedSource, cited: Sequence[CheckedSource]
     ) -> Objection | None:
-        """Somebody else's name right before a quotation that is this speaker's."""
-        if not quotes or not mine.voice:
-            return None
-        spoken = {passage.voice for passage in cited}
-        others = {one.voice for one in self._passages.values() if one.voice} - spoken
+        return (
+            _of_quotations(quotes, mine, cited)
+            or _missing_number(told, cited)
+            or _missing_name(told, cited)
+            or (self._other_voice(claim, mine, cited) if quotes and mine.voice else None)
+        )
+
+    def _other_voice(self, claim: str, mine: CheckedSource, cited: Sequence[CheckedSource]) -> Objection | None:
+        """Another speaker's name right before a quotation that is this speaker's."""
+        shown = {one.voice: one.source.locator.voice() for one in reversed(self._passages.values())}
+        others = sorted(shown.keys() - {"", *(passage.voice for passage in cited)})
         for match in QUOTED.finditer(claim):
             before = words_of(claim[: match.start()])[-_WORDS_BEFORE_QUOTE:]
-            for voice in sorted(others):
+            for voice in others:
                 named = words_of(voice)
                 if any(before[at : at + len(named)] == named for at in range(len(before))):
-                    shown = next(one.source.locator.voice() for one in self._passages.values() if one.voice == voice)
-                    return Objection("contradicted", f"the passage is by {mine.source.locator.voice()}, not by {shown}")
+                    reason = f"the passage is by {mine.source.locator.voice()}, not by {shown[voice]}"
+                    return Objection("contradicted", reason)
         return None
 
 
 def _introduces(told: str, cited: Sequence[CheckedSource]) -> bool:
-    """Whether words around quotations say only who says them, and where."""
+    """Whether the words around quotations only say who said them, and where."""
     places = frozenset(word for passage in cited for word in words_of(passage.label))
     return not ways_of_asking(told) and not any(
         word not in _INTRODUCING and not is_among(word, places) for word in content_words(told)
@@ -158,7 +162,7 @@ def _introduces(told: str, cited: Sequence[CheckedSource]) -> bool:
 
 
 def _has_whole(found: Sequence[str], part: str) -> bool:
-    """Whether a part is one or more of the sentences, whole: *may enter* is none of *few may enter*."""
+    """Whether a part is one or more whole sentences: *may enter* is not one of *few may enter*."""
     wanted = _bare(part)
     for start in range(len(found)):
         slice_ = ""
@@ -172,12 +176,12 @@ def _has_whole(found: Sequence[str], part: str) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two texts are the same; one of them may be an item of a list, with its sign."""
+    """Whether two texts are equal, apart from a list item's sign of one of them."""
     return one == other or without_item_sign(one) == other or one == without_item_sign(other)
 
 
 def _bare(text: str) -> str:
-    """A text to compare, without the signs at its edges, but for the one that asks."""
+    """A text to compare, without punctuation at its edges, apart from a question mark."""
     words = plain(text)
     asks = words.rstrip(" '*_.!…").endswith(("?", "؟"))
     return words.strip(_SENTENCE_EDGES) + ("?" if asks else "")
@@ -193,34 +197,38 @@ def _of_quotations(quotes: Sequence[str], mine: CheckedSource, cited: Sequence[C
 
 
 def _missing_number(told: str, cited: Sequence[CheckedSource]) -> Objection | None:
-    """A number that no passage has, or that it has with another unit of the same kind of thing."""
+    """A number that no passage has, or has with another unit of the same dimension."""
     there = [quantity for passage in cited for quantity in passage.quantities]
     for quantity in quantities(told):
-        if not quantity.unit and not any(map(str.isdecimal, quantity.shown)):
-            continue  # *two of them*, *at six*: as often counted or idiom as told
         same = [one for one in there if _value(one) == _value(quantity)]
-        if any(one.measure == quantity.measure for one in there) or any(_agree(one, quantity) for one in same):
+        if _is_told(quantity, there, same):
             continue
-        if quantity.unit and not any(one.measure[0] == quantity.measure[0] for one in there):
-            continue  # what the passage measures nothing of may follow from what it says
         reason = f"the passage does not mention {quantity.shown}"
         units = sorted({one.shown for one in same})
         return Objection("number_missing", f"{reason}: it has {', '.join(units)}" if units else reason)
     return None
 
 
+def _is_told(quantity: Quantity, there: Sequence[Quantity], same: Sequence[Quantity]) -> bool:
+    """Whether a number is in the passages (``there``; ``same``: of equal value), or cannot be checked against them."""
+    if not quantity.unit and not any(map(str.isdecimal, quantity.shown)):
+        return True  # *two of them*, *at six*: often counted by the answer, or an idiom
+    if any(one.measure == quantity.measure for one in there):
+        return True
+    if any(one.unit == quantity.unit or {one.unit, quantity.unit} & _NO_UNITS for one in same):
+        return True
+    # A measure of a dimension that the passages lack may follow from what they say.
+    return bool(quantity.unit) and all(one.measure[0] != quantity.measure[0] for one in there)
+
+
 def _value(quantity: Quantity) -> str:
-    """Its value; a time of day as a decimal number, as some write it: 7:10 is 7.10."""
+    """Its value; a time of day as a decimal, as some write it: 7:10 is 7.10."""
     value = quantity.value.replace(":", ".")
     return value.rstrip("0").rstrip(".") if "." in value else value
 
 
-def _agree(one: Quantity, other: Quantity) -> bool:
-    return one.unit == other.unit or bool({one.unit, other.unit} & _NO_UNITS)
-
-
 def _missing_name(told: str, cited: Sequence[CheckedSource]) -> Objection | None:
-    """A capitalised word inside the sentence that no passage has; none where capitals say nothing."""
+    """A capitalised word inside the sentence that no passage has, if capitals tell names."""
     for shown in capitalised_in(told):
         if any(not any(is_among(part, passage.words) for passage in cited) for part in content_words(shown)):
             return Objection("name_missing", f"the passage neither is by {shown} nor speaks of them")

@@ -11,7 +11,7 @@ from cicada.citations import CheckedSentence, check_sentences, not_attributed
 from cicada.citations.judging import Judge
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.protocol.calls import AS_WHOLE, CallRequest
-from cicada.protocol.events import Source
+from cicada.protocol.events import Citation, Source
 
 MAX_ANSWER_CHARS = 100_000
 MAX_PASSAGES = 1_000
@@ -88,28 +88,22 @@ def extract_citations(
 ) -> ExtractedCitations:
     """Resolve and check every marker of an answer.
 
-    Args:
-        answer: the text with its markers.
-        passages: what it may cite; those without a number are numbered by their place, from 1.
-        judge: of what code alone cannot check; without one that stays unchecked, and no model is called.
-
-    Raises:
-        ValueError: two passages have one number.
+    Passages without a number are numbered by their place, from 1. Without a ``judge`` no model is called, and what code
+    cannot check stays unchecked. Raises ValueError if two passages have one number.
     """
     sources = [_source(at, passage) for at, passage in enumerate(passages, 1)]
-    numbers = tuple(sorted(source.n for source in sources))
+    numbers = sorted(source.n for source in sources)
     if len(set(numbers)) < len(numbers):
         raise ValueError("two passages have one number")
-    sentences = tuple(_sentence(checked) for checked in check_sentences(answer, sources, judge))
-    markers = [marker for sentence in sentences for marker in sentence.markers]
-    cited = {marker.n for marker in markers if marker.passage_id is not None}
-    verified = {marker.n for sentence in sentences if not sentence.abstains for marker in sentence.markers
-                if marker.verdict == "verified"}  # fmt: skip
+    sentences = tuple(map(_sentence, check_sentences(answer, sources, judge)))
+    cited = {marker.n for one in sentences for marker in one.markers if marker.passage_id is not None}
+    checked = [marker for one in sentences if not one.abstains for marker in one.markers]
+    verified = {marker.n for marker in checked if marker.verdict == "verified"}
     unattributed = not_attributed(answer, sources)
     return ExtractedCitations(
         sentences=sentences,
-        cited=tuple(n for n in numbers if n in cited),
-        verified=tuple(n for n in numbers if n in verified),
+        cited=tuple(filter(cited.__contains__, numbers)),
+        verified=tuple(filter(verified.__contains__, numbers)),
         not_cited=() if unattributed else tuple(n for n in numbers if n not in cited),
         not_attributed=unattributed,
     )
@@ -143,24 +137,16 @@ def _locator(n: int, passage: CitedPassage) -> Locator:
 
 def _sentence(checked: CheckedSentence) -> ExtractedSentence:
     sentence = checked.sentence
-    markers = []
-    for citation in checked.citations:
-        place = citation.locator if isinstance(citation.locator, DocumentLocator) else None
-        markers.append(
-            ExtractedMarker(
-                n=citation.n,
-                passage_id=citation.passage_id,
-                source=place.source if place else None,
-                page=place.page if place else None,
-                verdict=citation.verdict,
-                code=citation.code,
-                reason=citation.reason,
-            )
-        )
+    markers = tuple(map(_marker, checked.citations))
     return ExtractedSentence(
-        text=sentence.text,
-        start=sentence.start,
-        end=sentence.end,
-        abstains=checked.abstains,
-        markers=tuple(markers),
+        text=sentence.text, start=sentence.start, end=sentence.end, abstains=checked.abstains, markers=markers
+    )
+
+
+def _marker(citation: Citation) -> ExtractedMarker:
+    place = citation.locator if isinstance(citation.locator, DocumentLocator) else None
+    return ExtractedMarker(
+        **citation.model_dump(include={"n", "passage_id", "verdict", "code", "reason"}),
+        source=place.source if place else None,
+        page=place.page if place else None,
     )

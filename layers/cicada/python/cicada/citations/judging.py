@@ -1,6 +1,6 @@
-"""Asking a model whether passages say what an answer's sentences say: one structured call over all of them.
+"""Ask a model whether passages support an answer's sentences, in one structured call.
 
-It is asked of what code cannot tell alone, after the last text. Where it fails, or leaves a sentence out, that sentence
+It is called for what code cannot check, after the answer's last text. If it fails, or omits a sentence, the sentence
 stays unchecked.
 """
 
@@ -48,7 +48,7 @@ class CitedClaim:
 
 
 Judge = Callable[[Sequence[CitedClaim]], Mapping[int, Judged]]
-"""What is found of claims, by their numbers; one that is left out could not be judged."""
+"""Returns verdicts by the claims' numbers, without those that could not be judged."""
 
 
 class JudgedSentence(BaseModel):
@@ -81,7 +81,7 @@ def judging_prompt(claims: Sequence[CitedClaim]) -> Prompt:
 
 
 def verdicts_of(judgement: CitationJudgement, claims: Sequence[CitedClaim]) -> dict[int, Judged]:
-    """What was found of each claim; nothing of one that was judged in two ways, or may stand in a part left unread."""
+    """The verdict on each claim, without those judged twice differently, or whose evidence may be in a cut part."""
     asked = {claim.number: claim for claim in claims}
     found: dict[int, set[Judged]] = {}
     for one in judgement.sentences:

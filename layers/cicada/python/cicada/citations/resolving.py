@@ -1,4 +1,4 @@
-"""From a reference to the source that it means."""
+"""Resolve a reference to its source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNSIGNED = re.compile(r"[\s_\-]+")
 
 @dataclass(frozen=True)
 class Resolved:
-    """A marker's number, its source, and what speaks against it."""
+    """A marker's number, its source, and an objection, if any."""
 
     n: int
     source: Source | None
@@ -28,26 +28,24 @@ class Resolved:
 
 
 def resolve(reference: Reference, sources: Sequence[Source]) -> Resolved:
-    """The source with the reference's number; without one, or where no source has it, the only one at its place.
+    """The source with the reference's number; without one, or if no source has it, the only one at its place.
 
-    A place that the number's source does not have is objected to: then the marker means one of two passages.
+    An objection says if the number's source is elsewhere: then the marker may mean either of two passages.
     """
     numbered = next((source for source in sources if source.n == reference.n), None)
     if numbered is not None:
         return Resolved(numbered.n, numbered, _misplaced(reference, numbered))
-    if reference.file is not None:
-        there = [source for source in sources if _misplaced(reference, source) is None]
-        if len(there) == 1:
-            return Resolved(there[0].n, there[0])
-        if there:
-            reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
-            return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
-    missing = "with this number" if reference.n is not None else f"from {reference.file}"
-    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", f"there is no passage {missing}"))
+    there = [] if reference.file is None else [one for one in sources if _misplaced(reference, one) is None]
+    if len(there) == 1:
+        return Resolved(there[0].n, there[0])
+    reason = f"there is no passage {'with this number' if reference.n is not None else f'from {reference.file}'}"
+    if there:
+        reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
+    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
 
 
 def _misplaced(reference: Reference, source: Source) -> Objection | None:
-    """What a reference says of its place that is not so; a place that the passage does not tell cannot be wrong."""
+    """A place in the reference that contradicts the source's; an unknown place cannot."""
     locator = source.locator
     if reference.file is not None and not _is_of(reference.file, source):
         known = locator.source if isinstance(locator, DocumentLocator) else locator.label()

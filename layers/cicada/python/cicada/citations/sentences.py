@@ -1,4 +1,4 @@
-"""An answer's sentences, what each of their markers stands for, and those that say nothing was found."""
+"""An answer's sentences, the claim of each marker, and the sentences that say that nothing was found."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from cicada.text.sentences import NEVER_LAST, without_item_sign
 from cicada.text.sentences import sentences as split_sentences
 
 ABSTAINS = "abstains"
-LEAST_ABSTAINING = 0.9
-"""The probability from which on a sentence is taken for one that claims nothing: what is taken so is not checked."""
-MIN_PIECE_WORDS = 4
-"""A marker inside a sentence stands for the words since the one before it, if they are at least so many."""
+LEAST_ABSTAINING = 0.9  # probability: high, since the markers of an abstaining sentence are not checked
+MIN_PIECE_WORDS = 4  # a marker inside a sentence covers the words since the previous one, if there are so many
 
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -28,7 +26,7 @@ _BEGINS = re.compile(r"\s+[^\w\s]{0,3}(?P<letter>[^\W\d_])")
 
 @dataclass(frozen=True)
 class Citing:
-    """Markers that stand together, and the words that they stand for."""
+    """Adjacent markers, and the words that they cover."""
 
     references: tuple[Reference, ...]
     claim: str
@@ -45,10 +43,10 @@ class Sentence:
 
 
 def sentences_of(answer: str) -> list[Sentence]:
-    """The sentences, in order. A marker belongs to the sentence before it or around it; at a line's head, to the line.
+    """The sentences, in order. A marker belongs to the sentence before or around it; at a line's start, to the line.
 
-    A quotation of several sentences belongs to the sentence that quotes it. A list of sources says nothing of its own:
-    of its markers those are left out that stand in a sentence before it.
+    A quotation of several sentences belongs to the sentence that quotes it. A list of sources is not a sentence: its
+    markers count only if no sentence before has them.
     """
     markers = list(markers_in(answer))
     found: list[_Draft] = []
@@ -97,10 +95,7 @@ def _first(markers: list[Marker], at: int) -> int:
 
 
 def _spans(answer: str) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end: a line's end ends one, too.
-
-    The white space that markers become stays with the sentence before them.
-    """
+    """Start and end of sentences, which also end at line ends; a blanked marker stays with the sentence before it."""
     text = _blanked(answer)
     quotes = [match.span() for match in QUOTED.finditer(text)]
     start = end = 0
@@ -117,10 +112,10 @@ def _spans(answer: str) -> Iterator[tuple[int, int]]:
 
 
 def _blanked(answer: str) -> str:
-    """The answer, as long as it is, with blanks for markers, so that no period in them ends a sentence.
+    """The answer with blanks for markers, at equal length, so that no period in them ends a sentence.
 
-    A stop next to one ends its sentence whatever word it follows (*at 5 p.m. [1] Mara slept*): it becomes a sign that
-    no abbreviation ends in.
+    A stop next to a marker ends its sentence even after an abbreviation (*at 5 p.m. [1] Mara slept*): it becomes an
+    exclamation mark.
     """
     blanked, cut = list(answer), [*marked_spans(answer)]
     for start, end in cut:
@@ -145,16 +140,22 @@ def _sentence(answer: str, draft: _Draft) -> Sentence:
     return Sentence(draft.text, start, end, tuple(_citing(answer, start, end, draft.text, draft.markers)))
 
 
-def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker]) -> Iterator[Citing]:
+def _groups(answer: str, markers: list[Marker]) -> list[list[Marker]]:
+    """Markers without a letter between them."""
     groups: list[list[Marker]] = []
     for marker in markers:
         if groups and not _LETTER.search(answer[groups[-1][-1].end : marker.start]):
             groups[-1].append(marker)
         else:
             groups.append([marker])
+    return groups
+
+
+def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker]) -> Iterator[Citing]:
+    groups = _groups(answer, markers)
     if not groups:
         return
-    ends = [*(group[-1].end for group in groups[:-1]), end]  # what follows the last marker is its, too
+    ends = [*(group[-1].end for group in groups[:-1]), end]  # the last marker also covers what follows it
     starts = [start, *ends[:-1]]
     pieces = [without_markers(answer[one:other]) for one, other in zip(starts, ends, strict=True)]
     whole = len(pieces) < 2 or any(len(piece.split()) < MIN_PIECE_WORDS for piece in pieces)
@@ -164,10 +165,10 @@ def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker])
 
 
 def abstains(sentence: str) -> bool:
-    """Whether a sentence says of the passages, or of the search, that they do not tell, and nothing else.
+    """Whether a sentence only says that the passages, or the search, do not tell.
 
-    A trained classifier decides (``python -m training.abstentions``). Quotations do not count: *Mara says: “I could not
-    find it”* tells what a passage says.
+    A trained classifier decides (``python -m training.abstentions``), without quotations: *Mara says: “I could not find
+    it”* reports a passage.
     """
     classifier = LinearClassifier.of("cicada.citations", "abstentions")
     told = without_quotations(sentence)
