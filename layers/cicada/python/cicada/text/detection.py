@@ -1,9 +1,9 @@
-"""Which language a text is in: by its script, and within Latin letters by how its words are spelt."""
+"""Detect the language of a text: by its script, and in Latin letters by the spelling of its words."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cicada.text.features import spelling_of
 from cicada.text.frequent import EVIDENCE
@@ -30,39 +30,45 @@ _BY_SCRIPT = BY_SCRIPT | {
 def language_of(
     text: str, among: Collection[str] = (), otherwise: str = "eng", *, by_frequent_words: bool = False
 ) -> str:
-    """The language (ISO 639-3) of a question or a sentence.
+    """The language (ISO 639-3) of a question or a sentence, from its beginning and its end.
 
-    Args:
-        text: any text; of a long one its beginning and its end are looked at.
-        among: the languages that come into question; all if none are given.
-        otherwise: what is told where nothing speaks for one of them.
-        by_frequent_words: whether, in Latin letters, a frequent word of the language must be there: names alone are
-            spelt like some language, and are in none.
+    ``among``: the candidates, by default all; ``otherwise``: the result if in doubt; ``by_frequent_words``: in Latin
+    letters a frequent word of the language is required, since names alone have some language's spelling.
     """
+
+    def possible(name: str) -> bool:
+        return not among or name in among
+
     script = main_script(text[:MAX_SAMPLE_CHARS])
     if script != "latin":
-        found = _BY_SCRIPT[script]
-        return found if not among or found in among else otherwise
+        return _BY_SCRIPT[script] if possible(_BY_SCRIPT[script]) else otherwise
     sample = tokens(normalised(text[:MAX_SAMPLE_CHARS]))[:SAMPLE_TOKENS]
-    evidence = {name: found for name, found in _evidence(sample).items() if not among or name in among}
-    first, *others = sorted(evidence, key=lambda name: -evidence[name]) or [otherwise]
-    least, lead = (0.0, 1.0) if among else (MIN_EVIDENCE, MIN_LEAD)
-    most = max(least, lead * evidence[others[0]] if others else 0.0)
-    if evidence and first not in TOLD_APART and evidence[first] >= most:
+    evidence = {name: found for name, found in _evidence(sample).items() if possible(name)}
+    first = _by_evidence(evidence, *((0.0, 1.0) if among else (MIN_EVIDENCE, MIN_LEAD)))
+    if first is not None and first not in TOLD_APART:
         return first
+    best = _by_spelling(text, list(filter(possible, TOLD_APART)))
+    return best if best is not None and (not by_frequent_words or best in evidence) else otherwise
+
+
+def _by_evidence(evidence: Mapping[str, float], least: float, lead: float) -> str | None:
+    """The language with the most evidence, if it is enough, and enough more than of any other."""
+    (first, most), (_, second) = [*sorted(evidence.items(), key=lambda one: -one[1])[:2], ("", 0.0), ("", 0.0)][:2]
+    return first if first and most >= max(least, lead * second) else None
+
+
+def _by_spelling(text: str, among: Sequence[str]) -> str | None:
+    """The language that the classifier is sure of, if any."""
     shares = LinearClassifier.of("cicada.text", "languages", spelling_of).decide(text, most_telling=0).probabilities
-    likely = {name: shares[name] for name in TOLD_APART if not among or name in among}
-    best = max(likely, key=likely.__getitem__, default=otherwise)
-    sure = bool(likely) and likely[best] >= LEAST_SURE * sum(likely.values())
-    return best if sure and (not by_frequent_words or best in evidence) else otherwise
+    best = max(among, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] >= LEAST_SURE * sum(shares[name] for name in among) else None
 
 
 def indexed_language(tokens: Iterable[str]) -> str:
-    """The language (ISO 639-3) of a passage's normalised tokens; English where nothing speaks for another one.
+    """The language (ISO 639-3) of a passage's normalised tokens; English if in doubt.
 
-    It decides by what stems the passage is found, on disk for as long as its segment is: so it stays what it was, by
-    frequent words alone. It looks at each text alone, so that a text has the same language in whatever company it is
-    indexed.
+    It decides the stems by which the passage is found, which are on disk: so it must not change, uses frequent words
+    alone, and depends on nothing but the text.
     """
     sample = [token for token, _ in zip(tokens, range(SAMPLE_TOKENS), strict=False)]
     script = _script_in(sample)
@@ -76,7 +82,7 @@ def indexed_language(tokens: Iterable[str]) -> str:
 
 
 def _script_in(sample: Sequence[str]) -> str:
-    """The script that most letters of some tokens are in."""
+    """The script of most letters of some tokens."""
     letters: Counter[str] = Counter()
     for token in sample:
         if token.isascii():
@@ -87,7 +93,7 @@ def _script_in(sample: Sequence[str]) -> str:
 
 
 def _evidence(sample: Sequence[str]) -> Counter[str]:
-    """How much frequent words speak for each language."""
+    """The evidence of frequent words for each language."""
     evidence: Counter[str] = Counter()
     for token in sample:
         evidence.update(EVIDENCE.get(token, {}))

@@ -27,7 +27,7 @@ _LONGEST_STEP = 255
 
 @dataclass(frozen=True)
 class Decision:
-    """What a classifier makes of a text."""
+    """The classification of a text."""
 
     label: str  # the most probable
     probabilities: Mapping[str, float]  # of every label; they add up to 1
@@ -48,20 +48,9 @@ class LinearClassifier:
         weights: array[int],
         featuring: Featuring = features_of,
     ) -> None:
-        """See :func:`dumped` for how a file is made.
-
-        Args:
-            labels: in the order of their weights.
-            buckets: into how many features are hashed.
-            scale: what a weight of 1 stands for.
-            temperature: what the scores are divided by, so that probabilities are calibrated.
-            rows: the buckets that have weights; features in other buckets count for no label.
-            weights: signed bytes, shape ``(len(rows), len(labels))``, row by row.
-            featuring: makes a text's features, as it did when the weights were fitted.
-
-        Raises:
-            ValueError: the weights are not of that shape.
-        """
+        """``scale``: of a weight of 1; ``temperature``: divides the scores, to calibrate probabilities; ``rows``: the
+        buckets with weights; ``weights``: signed bytes, shape ``(len(rows), len(labels))``, row by row; ``featuring``:
+        as in training. Raises ValueError if the weights have another shape."""
         if len(weights) != len(rows) * len(labels):
             raise ValueError(f"{len(weights)} weights for {len(rows)} rows and {len(labels)} labels")
         self.labels = tuple(labels)
@@ -74,12 +63,12 @@ class LinearClassifier:
     @classmethod
     @cache
     def of(cls, package: str, name: str, featuring: Featuring = features_of) -> LinearClassifier:
-        """The trained model of a name that lies with a package, read once."""
+        """A trained model in a package, read once."""
         return cls.read(files(package) / f"{name}.bin", featuring)
 
     @classmethod
     def read(cls, file: Traversable, featuring: Featuring = features_of) -> LinearClassifier:
-        """Read a model's file. Raises ValueError where it is not one."""
+        """Read a model's file. Raises ValueError for another format."""
         head, _, body = file.read_bytes().partition(b"\n")
         told = json.loads(head)
         if told.get("format") != FORMAT:
@@ -90,13 +79,8 @@ class LinearClassifier:
         return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], rows, weights, featuring)
 
     def decide(self, text: str, *, beside: Iterable[str] = (), most_telling: int = 3) -> Decision:
-        """Classify a text: deterministic and total, in time that is bounded whatever the text's length.
-
-        Args:
-            text: any text.
-            beside: further features, see :mod:`cicada.text.features`.
-            most_telling: how many words are told at most.
-        """
+        """Classify any text, deterministically and in bounded time; ``beside``: more features, see
+        :mod:`cicada.text.features`; ``most_telling``: at most so many telling words."""
         featured = self._featuring(text, self.buckets, beside)
         scores = self._scores(featured)
         most = max(scores)
@@ -150,12 +134,6 @@ def dumped(
         steps += bytes([_LONGEST_STEP] * bridges + [step])
         body += bytes(bridges * count) + weights[at * count : (at + 1) * count].tobytes()
         before = bucket
-    head = {
-        "format": FORMAT,
-        "labels": list(labels),
-        "buckets": buckets,
-        "scale": scale,
-        "temperature": temperature,
-        "rows": len(steps),
-    }
+    head = {"format": FORMAT, "labels": list(labels), "buckets": buckets, "scale": scale, "temperature": temperature}
+    head["rows"] = len(steps)
     return json.dumps(head, sort_keys=True).encode() + b"\n" + bytes(steps + body)

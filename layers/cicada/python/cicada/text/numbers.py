@@ -1,4 +1,4 @@
-"""Numbers in a text: digits, words, percentages, amounts and times of day, each with its unit."""
+"""Read the numbers of a text: digits, words, percentages, amounts and times of day, each with its unit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _table(name: str) -> dict[str, str]:
 
 
 NUMBER_WORDS = {word: int(value) for word, value in _table("numbers").items()}
-"""By word in lower case. Where languages disagree about a word (*sei*, *once*) it is no number."""
+"""By lower-case word, without words that are not numbers in other languages (*sei*, *once*)."""
 DOUBTFUL_WORDS = {word: int(value) for word, value in _table("doubtful").items()}  # what such words can stand for
 MULTIPLIERS = {word: Decimal(value) for word, value in _table("multipliers").items()}
 UNITS = _table("units")  # by word in lower case: the unit's canonical name
 CURRENCIES = _table("currencies")
 TIMES = {sign: unit.replace("-", "") for sign, unit in _table("unspaced_units").items()}
 COUNTERS = frozenset("".join(_LISTS["counters"]))
-"""What stands after a number that counts things: such a number is none of days, or of hours."""
+"""Characters after a number that counts things, and not days or hours."""
 
 _FRACTION = re.compile("(?<![0-9])([0-9]{0,12})([\u00bc-\u00be\u2150-\u215e])")  # of one character: 1½ is 1.5, not 11⁄2
 _DIGIT_RUN = re.compile(r"\d+")
@@ -53,8 +53,7 @@ _AND = _LISTS["joining"]
 _ONES = _LISTS["ones_after_joining"]
 _UNIT_REACH = 2  # words after a number among which its unit is looked for
 _NO_ADJECTIVES = _LISTS["no_adjectives"]
-"""Words after which no unit belongs to the number before them: *three every day*."""
-
+"""Words that separate a number from a later unit: *three every day*."""
 
 _SCALES = {
     unit: (dimension, Decimal(factor))
@@ -72,7 +71,7 @@ _SCALES = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number, in one form whatever it is written in."""
+    """A number in canonical form."""
 
     value: str
     unit: str  # canonical; empty where none is known
@@ -82,9 +81,9 @@ class Quantity:
 
     @property
     def measure(self) -> tuple[str, Decimal]:
-        """Its dimension and its value in the smallest unit of it: an hour is 60 minutes. Its unit, where none is known.
+        """Its dimension and its value in that dimension's smallest unit: an hour is 60 minutes.
 
-        What is no decimal number (a time of day, a version) is of the dimension of its own digits.
+        The unit stands in for an unknown dimension, and a value that is not a decimal (a time, a version) for its own.
         """
         try:
             value = Decimal(self.value)
@@ -96,12 +95,8 @@ class Quantity:
 
 @lru_cache(_KEPT)
 def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
-    """The numbers of a text, in order. *One* and its kin are words: they count as numbers too seldom.
-
-    Args:
-        text: in any language.
-        doubtful: whether to take words for numbers that may be something else (*one*; *sei*, *once*).
-    """
+    """The numbers of a text in any language, in order; ``doubtful``: with words that are often not numbers (*one*,
+    *sei*, *once*)."""
     apart = _FRACTION.sub(_decimal_of, raised_apart(text))
     return tuple(_found(compatible(apart), DOUBTFUL_WORDS if doubtful else {}))
 
@@ -134,60 +129,61 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
     """The number that begins at a token, and how many tokens it takes."""
     token = tokens[at]
     if token["digits"]:
-        clock = _CLOCK.fullmatch(token["digits"])
-        if clock:
-            return f"{int(clock[1])}:{clock[2]}", 1
-        number = _decimal(token["digits"])
-        used = 1
-        if number is not None and at + 1 < len(tokens):
-            following = (tokens[at + 1]["word"] or "").lower()
-            adjoined = tokens[at + 1].start() == token.end()
-            if following in MULTIPLIERS and (len(following) > 2 or adjoined):
-                return _shown(number * MULTIPLIERS[following]), 2
-            if following in _ORDINAL_ENDING and adjoined:
-                used = 2
-        return (token["digits"] if number is None else _shown(number)), used
+        return _of_digits(tokens, at)
     if token["han"]:
-        value = _han(token["han"])
-        return (None if value is None or (token["han"] == "一" and not doubtful) else str(value)), 1
-    word = token["word"]
-    if word and ((low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful):
+        return (None if token["han"] == "一" and not doubtful else str(_han(token["han"]))), 1
+    word = _word(tokens, at)
+    if word in NUMBER_WORDS or word in MULTIPLIERS or word in doubtful:
         return _spelled(tokens, at, doubtful)
     return None, 1
 
 
+def _of_digits(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
+    """*7:10*, *1,500*, *3 million*, *2nd*."""
+    digits = tokens[at]["digits"]
+    if clock := _CLOCK.fullmatch(digits):
+        return f"{int(clock[1])}:{clock[2]}", 1
+    number = _decimal(digits)
+    if number is None:
+        return digits, 1
+    following = _word(tokens, at + 1)
+    adjoined = bool(following) and tokens[at + 1].start() == tokens[at].end()
+    if following in MULTIPLIERS and (len(following) > 2 or adjoined):
+        return _shown(number * MULTIPLIERS[following]), 2
+    return _shown(number), 2 if following in _ORDINAL_ENDING and adjoined else 1
+
+
 def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) -> tuple[str | None, int]:
-    """*Twenty-five thousand*; a lone *one* is a pronoun more often than a number."""
+    """*Twenty-five thousand*; a lone *one* is more often a pronoun than a number."""
     total = current = Decimal(0)
     used, last = 0, 0
-    while at + used < len(tokens) and tokens[at + used]["word"]:
-        word = tokens[at + used]["word"].lower()
+    while word := _word(tokens, at + used):
         value = NUMBER_WORDS.get(word, doubtful.get(word))
         if value is not None and (used == 0 or (last >= _TWENTY and value < last) or last == -1):
             current += value
             last = value
-        elif word in MULTIPLIERS and len(word) > 2:
-            if used == 0 and word not in _ALONE:
-                break
+        elif word in MULTIPLIERS and len(word) > 2 and (used or word in _ALONE):
             scale = MULTIPLIERS[word]
             current = (current or 1) * scale
             if scale >= 1000:
                 total, current = total + current, Decimal(0)
-            last = -1
-        elif word in _AND and last >= _TWENTY and _follows(tokens, at + used + 1):
-            pass
-        else:
+            last = -1  # any number may follow a multiplier
+        elif not (word in _AND and last >= _TWENTY and _follows(tokens, at + used + 1)):
             break
         used += 1
     if not used:
         return None, 1
-    value_of_all = total + current
-    return (None if value_of_all == 1 and not doubtful else _shown(value_of_all)), used
+    return (None if total + current == 1 and not doubtful else _shown(total + current)), used
+
+
+def _word(tokens: list[re.Match[str]], at: int) -> str:
+    """The word at a token, in lower case; empty for another token, and past the end."""
+    return (tokens[at]["word"] or "").lower() if at < len(tokens) else ""
 
 
 def _follows(tokens: list[re.Match[str]], at: int) -> bool:
-    """Whether a number below ten stands at a token: *treinta y dos*."""
-    word = (tokens[at]["word"] or "").lower() if at < len(tokens) else ""
+    """Whether a number below ten is at a token: *treinta y dos*."""
+    word = _word(tokens, at)
     return 0 < NUMBER_WORDS.get(word, 1 if word in _ONES else 0) < _TEN
 
 
@@ -195,24 +191,27 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
     """The unit around a number, and the index after its last token."""
     if at and tokens[at - 1]["sign"] in CURRENCIES:
         return CURRENCIES[tokens[at - 1]["sign"]], after
+    if found := _written_unit(tokens, after):
+        return found
+    following = _word(tokens, after)[:1]
+    return TIMES.get(following, "count" if following in COUNTERS else ""), after
+
+
+def _written_unit(tokens: list[re.Match[str]], after: int) -> tuple[str, int] | None:
     for place in range(after, min(after + _UNIT_REACH, len(tokens))):
         token = tokens[place]
         if token["digits"] or token["han"] or (token["sign"] and _precedes_number(tokens, place)):
-            break
-        word = (token["word"] or token["sign"]).lower()
-        if word == "°" and place + 1 < len(tokens) and tokens[place + 1]["word"]:
-            word += tokens[place + 1]["word"].lower()
-        if word == "per" and place + 1 < len(tokens) and tokens[place + 1]["word"] == "cent":
+            return None
+        word, following = (token["word"] or token["sign"]).lower(), _word(tokens, place + 1)
+        if word == "per" and following == "cent":
             return "%", place + 2
+        if word == "°":
+            word += following
         if word in UNITS and (place == after or len(word) > 2):
             return UNITS[word], place + 1
         if word in _NO_ADJECTIVES or word in NUMBER_WORDS:
-            break
-    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
-        return TIMES[tokens[after]["word"][0]], after
-    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in COUNTERS:
-        return "count", after
-    return "", after
+            return None
+    return None
 
 
 def _precedes_number(tokens: list[re.Match[str]], at: int) -> bool:
@@ -235,7 +234,7 @@ def _shown(value: Decimal) -> str:
     return format(value.normalize(), "f")
 
 
-def _han(run: str) -> int | None:
+def _han(run: str) -> int:
     """The value of a run of Chinese numerals: by place (``一九六二``) or with units (``二百十三``)."""
     if all(sign in _HAN for sign in run):
         return int("".join(str(_HAN[sign]) for sign in run))

@@ -60,27 +60,25 @@ def _read(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _without_courtesies(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words without the polite phrases that they begin and end with, if anything is left."""
-    left = words
-    while True:
-        shorter = _shorter(left)
-        if shorter == left or not shorter:
-            return left
-        left = shorter
+    while (shorter := _shorter(words)) and shorter != words:
+        words = shorter
+    return words
 
 
 def _shorter(words: tuple[str, ...]) -> tuple[str, ...]:
-    for phrase in _BEGINS:
-        if words[: len(phrase)] == phrase:
-            return words[len(phrase) :]
-    for phrase in _ENDS:
-        if words[-len(phrase) :] == phrase:
-            return words[: -len(phrase)]
-    for start in _LISTS["unspaced_begins"]:  # a run of a script without spaces is one token
-        if words and words[0] != start and words[0].startswith(start):
-            return words[0].removeprefix(start), *words[1:]
-    for end in _LISTS["unspaced_ends"]:
-        if words and words[-1] != end and words[-1].endswith(end):
-            return *words[:-1], words[-1].removesuffix(end)
+    if not words:
+        return words
+    if begin := next((phrase for phrase in _BEGINS if words[: len(phrase)] == phrase), None):
+        return words[len(begin) :]
+    if end := next((phrase for phrase in _ENDS if words[-len(phrase) :] == phrase), None):
+        return words[: -len(end)]
+    first, last = words[0], words[-1]  # a run of a script without spaces is one token
+    for start in _LISTS["unspaced_begins"]:
+        if first != start and first.startswith(start):
+            return first.removeprefix(start), *words[1:]
+    for end_ in _LISTS["unspaced_ends"]:
+        if last != end_ and last.endswith(end_):
+            return *words[:-1], last.removesuffix(end_)
     return words
 
 

@@ -1,9 +1,8 @@
-"""Split text into sentences, and a sentence that is too long into pieces, in any language.
+"""Split text into sentences, and long sentences into pieces, in any language.
 
-Nothing is lost: joined, the sentences are the text. What ends one: a sign that only ends sentences (``。``, ``।``,
-``؟``), wherever it stands; ``.``, ``!``, ``?`` and ``…`` before white space, unless what stands around them speaks
-against it (an abbreviation, an initial, an ordinal number, a small letter); an empty line; the beginning of a list's
-item. Quotations and brackets of ordinary length are kept whole.
+Joined, the sentences are the text. A sentence ends at a sign that only ends sentences (``。``, ``।``, ``؟``); at ``.``,
+``!``, ``?`` and ``…`` before white space, unless it follows an abbreviation, an initial or an ordinal number, or
+precedes a small letter; at an empty line; and before a list's item. Ordinary quotations and brackets are kept whole.
 """
 
 from __future__ import annotations
@@ -19,19 +18,17 @@ from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.text", "abbreviations.json")
 NEVER_LAST = _LISTS["never_last"]
-"""Abbreviations that are always followed by more of the sentence. The lists are one for all languages: a splitter that
-must be told the language is wrong wherever a document mixes them."""
+"""Abbreviations that never end a sentence. One list for all languages, since documents mix them."""
 _SELDOM_LAST = _LISTS["seldom_last"]  # followed by more of the sentence unless the next word begins one
 _BEFORE_NUMBER = _LISTS["before_number"]  # followed by more of the sentence where that begins with a number
 _STARTERS = _LISTS["starters"]  # words that, with a capital letter, begin a sentence even after an abbreviation
 _AFTER_ORDINAL = _LISTS["after_ordinal"]
-"""Nouns with a capital letter that follow an ordinal number written with a period."""
+"""Capitalised nouns after an ordinal number with a period."""
 
 MAX_QUOTED_CHARS = 240  # longer quotations are split like other text: their end may be missing
 
 MAX_NOTE_CHARS = 40
-"""Of a note in square brackets right after a sentence's end, which belongs to it: ``[3]``, ``[citation needed]``."""
-
+"""Of a note in brackets right after a sentence's end, which belongs to it: ``[3]``, ``[citation needed]``."""
 MAX_LEAD_CHARS = 12  # of white space and signs before the number of a list's item
 
 _CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")  # what opens a quotation in one language closes it in another
@@ -65,7 +62,7 @@ _WORD_CHARS = 32  # how far back the last word is looked for
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text; white space stays with the sentence before it, and joined the sentences are the text."""
+    """The sentences of a text, each with the white space after it."""
     edges = [0, *_ends(text)]
     if edges[-1] != len(text):
         edges.append(len(text))
@@ -73,12 +70,12 @@ def sentences(text: str) -> list[str]:
 
 
 def without_item_sign(text: str) -> str:
-    """A text without the sign or the number of a list's item that it begins with."""
+    """A text without the leading sign or number of a list's item."""
     return _ITEM_SIGN.sub("", text)
 
 
 def opens_sentence(text: str, at: int) -> bool:
-    """Whether a word that stands at a place may begin a sentence, so that its capital says nothing."""
+    """Whether a word at a place may begin a sentence, so that its capital tells nothing."""
     start = at
     while start > max(0, at - MAX_LEAD_CHARS) and not text[start - 1].isalnum():
         start -= 1
@@ -105,7 +102,7 @@ def _ends(text: str) -> list[int]:
 
 
 def _is_end(text: str, start: int, match: re.Match[str], *, small: bool) -> bool:
-    """Whether a sentence that began at ``start`` ends where one may; ``small`` for a text without capital letters."""
+    """Whether a sentence from ``start`` ends at a possible end; ``small``: the text has no capital letters."""
     following = text[match.end() : match.end() + 1]
     if match["alone"]:
         closed = match[0].rstrip()[-1] not in _ALONE + "!?…"
@@ -118,12 +115,10 @@ def _is_end(text: str, start: int, match: re.Match[str], *, small: bool) -> bool
     if text[at] in ",;:.!?":
         return False
     before = text[max(start, match.start() - _WORD_CHARS) : match.start()]
-    set_apart = match["signs"] in ".!?" and before[-1:].isspace()  # as in texts that were taken apart into words
+    set_apart = match["signs"] in ".!?" and before[-1:].isspace()  # as in tokenised texts
     if text[at].islower() and not small and not set_apart:
         return False
-    if match["signs"] != ".":
-        return True
-    word = _LAST_WORD.search(before.rstrip())
+    word = _LAST_WORD.search(before.rstrip()) if match["signs"] == "." else None
     if word is None:
         return True
     lead = match.start() - len(word[0]) - start
@@ -132,7 +127,7 @@ def _is_end(text: str, start: int, match: re.Match[str], *, small: bool) -> bool
 
 
 def _ends_after(word: str, text: str, at: int, *, first: bool) -> bool:
-    """Whether a period after a word ends the sentence; what follows begins at ``at``; ``first``: nothing precedes."""
+    """Whether a period after a word ends the sentence; ``at``: of the following text; ``first``: nothing precedes."""
     found = _NEXT_WORD.match(text, at)
     following = found[0] if found else ""
     folded = word.casefold()
@@ -172,15 +167,12 @@ def _reach(text: str, limit: int) -> int:
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> int | None:
-    """Where the last match between two positions ends."""
-    last = None
-    for match in pattern.finditer(text, start, end):
-        last = match.end()
-    return last
+    """The end of the last match between two positions."""
+    return max((match.end() for match in pattern.finditer(text, start, end)), default=None)
 
 
 def _between_characters(text: str, start: int, end: int) -> int:
-    """The position at or before ``end`` that takes no character apart, as people see characters."""
+    """The position at or before ``end`` that does not split a grapheme."""
     cut = end
     while cut > start + 1 and _continues(text, cut):
         cut -= 1
