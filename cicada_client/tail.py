@@ -177,27 +177,41 @@ class RequestTail:
                 self._strategy = strategy
             case Fallback():
                 self._rewind()
-            case Sources() as found if self._current(found.attempt):
-                self._sources.update((source.n, source) for source in found.sources)
-                self._found = found
-            case Chunk(attempt=attempt, content=content) if self._current(attempt):
-                self._text.append(content)
-            case Citations() as checked if self._current(checked.attempt):
-                self._citations.extend(checked.citations)
-                self._not_attributed += checked.not_attributed
-            case Verdict() as verdict if self._current(verdict.attempt):
-                self._verdict = verdict
+            case Sources() | Chunk() | Citations() | Verdict() as part if self._current(part.attempt):
+                self._apply_part(part)
             case Receipt(change=change):
                 self._receipts[change.id, change.version] = change
             case Confirm() as confirm:
                 self._confirmations[confirm.confirmation_id] = confirm
-            case Failed() | UnknownEvent(type="error") if last_failure_code(frame.raw) == WITHHELD:
+            case Failed() if last_failure_code(frame.raw) == WITHHELD:
                 self._rewind()
-            case UnknownEvent(type="fallback"):
+            case UnknownEvent() as unknown:
+                self._apply_unknown(unknown, frame)
+
+    def _apply_part(self, part: Sources | Chunk | Citations | Verdict) -> None:
+        """A part of the current attempt's answer."""
+        match part:
+            case Sources():
+                self._sources.update((source.n, source) for source in part.sources)
+                self._found = part
+            case Chunk(content=content):
+                self._text.append(content)
+            case Citations():
+                self._citations.extend(part.citations)
+                self._not_attributed += part.not_attributed
+            case Verdict():
+                self._verdict = part
+
+    def _apply_unknown(self, event: UnknownEvent, frame: EventFrame) -> None:
+        """A newer server's event of a known type: what decides whether text still counts is read from its fields."""
+        match event.type:
+            case "fallback":
                 self._rewind()
-            case UnknownEvent(type="attempt", fields=fields):
-                self._begin(fields.get("attempt"))
-                self._strategy = fields.get("strategy")
+            case "error" if last_failure_code(frame.raw) == WITHHELD:
+                self._rewind()
+            case "attempt":
+                self._begin(event.fields.get("attempt"))
+                self._strategy = event.fields.get("strategy")
 
     def _begin(self, attempt: object) -> None:
         """A new attempt's events follow. No two attempts' texts are ever joined, announced or not."""

@@ -90,15 +90,19 @@ def problems(shape: Shape, value: Any, path: str = "") -> Iterator[Problem]:
             for place, item in enumerate(value):
                 yield from problems(shape.member, item, f"{path}/{place}")
         case "map":
-            for key, item in value.items():
-                yield from problems(shape.key, key, f"{path}/{key}")
-                yield from problems(shape.value, item, f"{path}/{key}")
+            yield from _map(shape, value, path)
         case "string":
             yield from _string(shape, value, path)
         case "float" | "double" if not math.isfinite(value):
             yield Problem(path, "Member must be a finite number")
         case kind if kind in _NUMBERS:
             yield from _bounds(shape, value, path, "value")
+
+
+def _map(shape: Shape, value: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    for key, item in value.items():
+        yield from problems(shape.key, key, f"{path}/{key}")
+        yield from problems(shape.value, item, f"{path}/{key}")
 
 
 def _structure(shape: Shape, value: Mapping[str, Any], path: str) -> Iterator[Problem]:

@@ -95,11 +95,7 @@ def _conditions(name: str, condition: Any, constraints: list[int]) -> list[Test]
 
 def _condition(name: str, operator: str, asked: Any) -> Test:
     if operator in ("$in", "$nin"):
-        if not isinstance(asked, list) or not asked or not all(isinstance(one, _PRIMITIVES) for one in asked):
-            raise ValidationFailed(f"Invalid query filter: {operator} takes a non-empty array of primitives")
-        if operator == "$in":  # the guide promises "any element" for $eq alone: a list in the metadata matches no $in
-            return lambda metadata: any(_same(metadata.get(name), one) for one in asked)
-        return lambda metadata: name in metadata and not any(_same(metadata[name], one) for one in asked)
+        return _membership(name, operator, asked)
     if operator == "$exists":
         if not isinstance(asked, bool):
             raise ValidationFailed("Invalid query filter: $exists takes a boolean")
@@ -112,6 +108,18 @@ def _condition(name: str, operator: str, asked: Any) -> Test:
         if not _is_number(asked):
             raise ValidationFailed(f"Invalid query filter: {operator} takes a number")
         return _comparison(name, _COMPARISONS[operator], asked)
+    return _equality(name, operator, asked)
+
+
+def _membership(name: str, operator: str, asked: Any) -> Test:
+    if not isinstance(asked, list) or not asked or not all(isinstance(one, _PRIMITIVES) for one in asked):
+        raise ValidationFailed(f"Invalid query filter: {operator} takes a non-empty array of primitives")
+    if operator == "$in":  # the guide promises "any element" for $eq alone: a list in the metadata matches no $in
+        return lambda metadata: any(_same(metadata.get(name), one) for one in asked)
+    return lambda metadata: name in metadata and not any(_same(metadata[name], one) for one in asked)
+
+
+def _equality(name: str, operator: str, asked: Any) -> Test:
     if operator not in ("$eq", "$ne"):
         raise ValidationFailed(f"Invalid query filter: unknown operator {operator}")
     if not isinstance(asked, _PRIMITIVES):
