@@ -37,7 +37,8 @@ class Sought(ToolInput):
 class SearchTool:
     """Puts what the retriever finds on the registry."""
 
-    name, description, form, writes = "search_script", "Search.", Sought, False
+    name, description, form = "search_script", "Search.", Sought
+    writes = in_worker = False
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever

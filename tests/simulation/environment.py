@@ -12,6 +12,7 @@ from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
+from cicada.attempts.strategy import Strategy
 from cicada.breakers.dependencies import INDEX, model_breaker
 from cicada.breakers.dynamodb import DynamoDbBreakerStore
 from cicada.breakers.guards import (
@@ -79,7 +80,7 @@ class Environment:
             new_suffix=lambda: f"{int(scheduler.random() * 16**8):08x}",
         )
         cache = GuardedCache(kept, breakers)
-        strategies = (
+        strategies: tuple[Strategy, ...] = (
             HybridStrategy(
                 retriever,
                 cache,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from cicada.corpus.passages import Passage
 from cicada.index.reader import IndexReader
@@ -31,9 +32,14 @@ def stored(*passages: Passage, segment_rows: int = 4, store: InMemoryStore | Non
 
 
 @contextmanager
-def reading(store: InMemoryStore, **options: object) -> Iterator[IndexReader]:
+def reading(store: InMemoryStore, **options: Any) -> Iterator[IndexReader]:
     """A reader of an index, closed afterwards."""
-    settings = {"embedding_model_id": "test.words", "dimensions": 64, "refresh_interval_s": 3600, **options}
+    settings: dict[str, Any] = {
+        "embedding_model_id": "test.words",
+        "dimensions": 64,
+        "refresh_interval_s": 3600,
+        **options,
+    }
     reader = IndexReader(store, **settings)
     try:
         yield reader

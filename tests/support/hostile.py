@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import ToolCall
+from cicada.agents.ports import ProfileWritten, ToConfirm, ToolCall
 from cicada.agents.tools import tools_for
 from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
 from cicada.profiles.changes import By, FieldGiven, Stated
@@ -37,13 +37,13 @@ class HostileWorld:
             self.by("3"), "theory", "Ilse did it", stated=Stated("Ilse did it", NOTE)
         )
         self.before = dict(self.store.stored)
-        self.told = []
+        self.told: list[ProfileWritten | ToConfirm] = []
         self.kind, self.judge = kind, judge
         made = calls(self)
         self.agent = agent(self, made) if agent else ScriptedAgent([*made, NOTHING])
         opening = ProfileOpening if kind == "profile" else TheoryOpening
         strategy = AgentStrategy(
-            f"{kind}_agent",
+            "profile_agent" if kind == "profile" else "theory_agent",
             self.agent,
             retriever=RETRIEVER,
             tools=self.tools,

@@ -41,5 +41,6 @@ def indexable(passages: Iterable[Passage]) -> list[Indexable]:
 
 
 def unit_rows(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]:
-    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows: NDArray[np.float32] = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows

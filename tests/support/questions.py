@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from cicada.attempts.strategy import AnswerGiven, AskedQuestion
 from cicada.citations import check_citations
 from cicada.corpus.passages import Passage, ScriptLocator
-from cicada.delivery.record import Question, RequestHead, RequestKey, Subscriber
+from cicada.delivery.decide import begin
+from cicada.delivery.record import Commit, Question, RequestHead, RequestKey, Subscriber
 from cicada.models.ports import CallScope, Finished, Prompt, Stopped, TextDelta, Usage
-from cicada.protocol.events import Accepted, Source, dump_event
+from cicada.protocol.events import Accepted, Source, StrategyFailure, StrategyName, dump_event
 from cicada.retrieval.ports import Hit, SearchLimits, SearchQuery, SearchResult
 from cicada.semantic_cache.ports import Looked
 
 REQUEST_ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 KEY = RequestKey("mara", REQUEST_ID)
 NOW_S = 1_800_000_000
+UNUSED: Any = None
+"""In the place of what a test never calls."""
 ACCEPTED = dump_event(Accepted(route="rag", confidence=0.6, reasoning="a question", strategy="rag"))
 
 
@@ -43,6 +46,22 @@ def new_head(
         "subscribers": tuple(one if isinstance(one, Subscriber) else Subscriber(one) for one in subscribers),
     }
     return RequestHead(**(values | changes))
+
+
+def beginning(
+    head: RequestHead,
+    strategy: StrategyName = "rag",
+    failed: Sequence[StrategyFailure] = (),
+    *,
+    execution: str = "x",
+    worker: str = "w",
+    now_s: float = NOW_S,
+    **allot: Callable[[StrategyName, int], int],
+) -> Commit:
+    """The commit that begins the next attempt of a request that is this worker's to drive."""
+    commit = begin(head, strategy, failed, execution=execution, worker=worker, now_s=now_s, **allot)
+    assert isinstance(commit, Commit)
+    return commit
 
 
 def passage(n: int, text: str, *, episode: str = "ep1", speaker: str = "Mara") -> Passage:

@@ -19,6 +19,7 @@ from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.attempts.chain import FALLS_TO, longest_path
+from cicada.protocol.events import StrategyName
 from stacks.answer_states import TIME_BUDGETS_S, WORKER_TIMEOUT_S, definition, state_of
 from tests.template.templates import Synthesis
 
@@ -267,7 +268,7 @@ def test_a_failed_strategy_hands_its_failure_to_the_next(run: Run, error: str) -
 
 
 @pytest.mark.parametrize("entry", FALLS_TO)
-def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run, entry: str) -> None:
+def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run, entry: StrategyName) -> None:
     def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
         return raises("ModelBusy") if function == "answer" else succeeds(function, event)
 

@@ -13,6 +13,7 @@ import pytest
 from aws_cdk import App
 
 from cicada.agents.classic.function import MAX_CALL_S
+from cicada.agents.instructions import AgentKind
 from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada_local.agents.classic_store import AgentStore
 from stacks.agents_classic import offered
@@ -97,7 +98,7 @@ def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(classic: S
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_agent_for_reading_is_told_of_every_tool_but_those_that_write(classic: Synthesis, kind: str) -> None:
+def test_the_agent_for_reading_is_told_of_every_tool_but_those_that_write(classic: Synthesis, kind: AgentKind) -> None:
     def told(name: str) -> set[str]:
         groups = agent(classic, name).properties["ActionGroups"]
         return {function["Name"] for group in groups for function in group["FunctionSchema"]["Functions"]}
