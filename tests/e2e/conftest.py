@@ -66,7 +66,12 @@ class Issuer:
         self.jwks_url = f"http://127.0.0.1:{self._server.server_port}/jwks.json"
 
     def token(self, subject: str = "mara", *, lasts_s: float = 600, kid: str = "k1", **claims: Any) -> str:
-        values = {"sub": subject, "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time() + lasts_s)} | claims
+        values: dict[str, Any] = {
+            "sub": subject,
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "exp": int(time.time() + lasts_s),
+        } | claims
         token = jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
         self.tokens.append(token)
         self.subjects.add(values["sub"])

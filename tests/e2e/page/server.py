@@ -11,7 +11,7 @@ import http.server
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -126,7 +126,7 @@ class ScriptedServer:
 
     def __init__(
         self,
-        scripts: dict[str, Sequence[Step]],
+        scripts: Mapping[str, Sequence[Step]],
         *,
         wire: Wire | None = None,
         config: dict[str, Any] | None = None,
@@ -143,7 +143,7 @@ class ScriptedServer:
         self.opened: list[str] = []
         """The path of every connection that was opened."""
         self.accepting = True
-        self.config_status = HTTPStatus.OK
+        self.config_status: int = HTTPStatus.OK
         self.replies: list[Reply] = []
         """To the calls that change a profile, in order."""
         self._scripts = scripts

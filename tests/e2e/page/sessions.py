@@ -11,6 +11,7 @@ from cicada.protocol.events import (
     Citations,
     Complete,
     Fallback,
+    LogEvent,
     Metrics,
     Source,
     Sources,
@@ -149,5 +150,5 @@ CITATIONS = (
     ),
 )
 EPISODES = [{"id": "ep1", "name": "First Draft"}, {"id": "ep2", "name": "Second Draft"}]
-WHOLE = [accepted(), attempt(), sources(), *map(chunk, PIECES), citations(*CITATIONS), complete()]
+WHOLE: list[LogEvent] = [accepted(), attempt(), sources(), *map(chunk, PIECES), citations(*CITATIONS), complete()]
 """The session that answers :data:`QUESTION`: its events from 4 to 9 bring the text."""

@@ -6,7 +6,7 @@ import pytest
 
 from cicada.protocol.events import Failed
 from tests.e2e.page.asking import ask, connected, wait_for_banner, wait_for_phase
-from tests.e2e.page.server import Hold, ScriptedServer
+from tests.e2e.page.server import Hold, ScriptedServer, Step
 from tests.e2e.page.sessions import (
     CITATIONS,
     EPISODES,
@@ -24,7 +24,16 @@ from tests.e2e.page.sessions import (
 
 
 def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
-    script = [accepted(), Hold(), attempt(), Hold(), sources(), *map(chunk, PIECES), citations(*CITATIONS), complete()]
+    script: list[Step] = [
+        accepted(),
+        Hold(),
+        attempt(),
+        Hold(),
+        sources(),
+        *map(chunk, PIECES),
+        citations(*CITATIONS),
+        complete(),
+    ]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         connected(page)
         page.run(
@@ -47,7 +56,7 @@ def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
 
 
 def test_languages_are_marked(browser):
-    script = [
+    script: list[Step] = [
         accepted(),
         attempt(),
         sources(1, text="先生、氷の上に誰かいるんです!"),
@@ -92,8 +101,8 @@ CONTRASTS = """(() => {
 def test_every_text_stands_out_from_its_ground(browser, dark):
     first = [*WHOLE[:3], chunk("Half"), fallback(), attempt(2), sources(6, 2), *(chunk(one, 2) for one in PIECES)]
     first += [citations(*CITATIONS, number=2), complete(2, failed="It broke.")]
-    second = [accepted(), attempt(), chunk("Half"), Failed(code="x", message="It failed.", retryable=True)]
-    third = [*WHOLE[:5], Hold()]
+    second: list[Step] = [accepted(), attempt(), chunk("Half"), Failed(code="x", message="It failed.", retryable=True)]
+    third: list[Step] = [*WHOLE[:5], Hold()]
     config = {"episodes": EPISODES}
     with ScriptedServer({"1": first, "2": second, "3": third}, config=config) as server:
         with browser.page(server.page_url, dark=dark) as page:
@@ -117,7 +126,7 @@ def test_every_text_stands_out_from_its_ground(browser, dark):
 @pytest.mark.parametrize("width", [320, 375, 768, 1024, 1920])
 def test_it_fits_any_screen(browser, width):
     long = "https://example.org/" + "very-long-word" * 20
-    script = [accepted(), attempt(), sources(6), chunk(long + " [1]"), citations(*CITATIONS), complete()]
+    script: list[Step] = [accepted(), attempt(), sources(6), chunk(long + " [1]"), citations(*CITATIONS), complete()]
     config = {"examples": [long, QUESTION], "episodes": [{"id": "e", "name": long}]}
     with ScriptedServer({long: script}, config=config) as server:
         with browser.page(server.page_url, width=width, height=700) as page:
@@ -133,7 +142,17 @@ def test_it_fits_any_screen(browser, width):
 
 def test_the_end_of_a_long_answer_stays_in_sight(browser):
     lines = [chunk(f"Line {n} of a long answer.\n") for n in range(80)]
-    script = [accepted(), attempt(), *lines[:40], Hold(), *lines[40:60], Hold(), *lines[60:], Hold(), complete()]
+    script: list[Step] = [
+        accepted(),
+        attempt(),
+        *lines[:40],
+        Hold(),
+        *lines[40:60],
+        Hold(),
+        *lines[60:],
+        Hold(),
+        complete(),
+    ]
     in_sight = (
         "(() => { const end = document.querySelector('.turn .status').getBoundingClientRect();"
         "return end.bottom <= document.querySelector('#composer').getBoundingClientRect().top + 1 && end.top >= 0; })()"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cicada.errors import InvalidMessage
 from cicada.protocol.events import Failed, Reason, Reused, StrategyFailure
 from tests.e2e.page.asking import ask, connected, seen, wait_for_phase, wait_for_text
-from tests.e2e.page.server import Hold, ScriptedServer, Wire
+from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import (
     ANSWER,
     CITATIONS,
@@ -24,7 +24,7 @@ from tests.e2e.page.sessions import (
 
 
 def test_an_answer_is_written_and_told(browser):
-    script = [accepted(), attempt(), sources(), *map(chunk, PIECES[:2]), Hold(), *map(chunk, PIECES[2:])]
+    script: list[Step] = [accepted(), attempt(), sources(), *map(chunk, PIECES[:2]), Hold(), *map(chunk, PIECES[2:])]
     script += [citations(*CITATIONS[:1]), citations(*CITATIONS[1:]), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
@@ -53,7 +53,7 @@ def test_an_answer_is_written_and_told(browser):
 
 
 def test_the_steps_before_the_text_are_told(browser):
-    script = [accepted(), Hold(), attempt(), Hold(), sources(), Hold(), chunk("So."), complete()]
+    script: list[Step] = [accepted(), Hold(), attempt(), Hold(), sources(), Hold(), chunk("So."), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         lines = []
@@ -87,7 +87,7 @@ def test_a_marker_opens_its_source(browser):
 
 
 def test_half_a_marker_is_not_shown(browser):
-    script = [accepted(), attempt(), sources(), chunk("It was so [1"), Hold(), chunk("2]."), complete()]
+    script: list[Step] = [accepted(), attempt(), sources(), chunk("It was so [1"), Hold(), chunk("2]."), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, "It was so ")
@@ -99,7 +99,7 @@ def test_half_a_marker_is_not_shown(browser):
 
 
 def test_a_citation_without_a_source_is_named(browser):
-    script = [accepted(), attempt(), sources(2), chunk("So [1, 9]. And [8].")]
+    script: list[Step] = [accepted(), attempt(), sources(2), chunk("So [1, 9]. And [8].")]
     script += [citations(citation(9, "So.", "no such passage"), citation(8, "And.", "no such passage")), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
@@ -108,7 +108,15 @@ def test_a_citation_without_a_source_is_named(browser):
 
 
 def test_a_fallback_drops_what_was_written(browser):
-    script = [accepted(), attempt(), sources(), chunk("In the boat"), Hold(), fallback(), attempt(2, "direct")]
+    script: list[Step] = [
+        accepted(),
+        attempt(),
+        sources(),
+        chunk("In the boat"),
+        Hold(),
+        fallback(),
+        attempt(2, "direct"),
+    ]
     script += [
         Hold(),
         chunk("I cannot check the script.", 2),
@@ -134,7 +142,7 @@ def test_a_fallback_drops_what_was_written(browser):
 def test_an_earlier_answer_that_is_given_again_says_so(browser):
     again = Reused(use="answer", question="Who had the key?", answered_at_ms=1_795_000_000_000, similarity=0.97)
     found = sources(2).model_copy(update={"reused": again, "searched": 0})
-    script = [accepted("cag"), attempt(1, "cag"), found, chunk("Corin had it [1]."), complete(1, "cag")]
+    script: list[Step] = [accepted("cag"), attempt(1, "cag"), found, chunk("Corin had it [1]."), complete(1, "cag")]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         done = wait_for_phase(page, "complete")
@@ -147,7 +155,15 @@ def test_an_earlier_answer_that_is_given_again_says_so(browser):
 
 def test_the_last_resort_offers_what_was_found_before(browser):
     offered = sources(3, 2).model_copy(update={"offered": True})
-    script = [accepted(), attempt(), sources(), chunk("In the boat"), fallback(), attempt(2, "direct"), offered]
+    script: list[Step] = [
+        accepted(),
+        attempt(),
+        sources(),
+        chunk("In the boat"),
+        fallback(),
+        attempt(2, "direct"),
+        offered,
+    ]
     script += [
         chunk("The sources could not be consulted.", 2),
         complete(2, "direct", grounded=False, failed="It broke."),
@@ -164,7 +180,7 @@ def test_the_last_resort_offers_what_was_found_before(browser):
 
 def test_a_question_that_was_completed_is_shown_as_it_was_understood(browser):
     found = sources().model_copy(update={"query": "What did Corin say after he locked the water gate?"})
-    script = [accepted(), attempt(), found, chunk("That he did [2]."), complete()]
+    script: list[Step] = [accepted(), attempt(), found, chunk("That he did [2]."), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_phase(page, "complete")
@@ -176,7 +192,13 @@ def test_what_an_earlier_answer_brought_is_marked(browser):
     both = both.model_copy(
         update={"sources": (both.sources[0], both.sources[1].model_copy(update={"origin": "cache"}))}
     )
-    script = [accepted("hybrid"), attempt(1, "hybrid"), both, chunk("So [1]. And [2]."), complete(1, "hybrid")]
+    script: list[Step] = [
+        accepted("hybrid"),
+        attempt(1, "hybrid"),
+        both,
+        chunk("So [1]. And [2]."),
+        complete(1, "hybrid"),
+    ]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         places = [one["place"] for one in wait_for_phase(page, "complete")["sources"]]
@@ -191,7 +213,7 @@ def test_why_a_passage_is_there_is_said_beside_its_place_and_in_full_when_it_is_
     found = sources(2)
     first, second = found.sources
     found = found.model_copy(update={"sources": (first.model_copy(update={"why": why}), second)})
-    script = [accepted("hybrid"), attempt(1, "hybrid"), found, chunk("So [1]."), complete(1, "hybrid")]
+    script: list[Step] = [accepted("hybrid"), attempt(1, "hybrid"), found, chunk("So [1]."), complete(1, "hybrid")]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         places = [one["place"] for one in wait_for_phase(page, "complete")["sources"]]
@@ -204,7 +226,7 @@ def test_why_a_passage_is_there_is_said_beside_its_place_and_in_full_when_it_is_
 def test_an_error_says_what_was_tried(browser):
     tried = (StrategyFailure(strategy="rag", code="model_busy", reason="The model is busy."),)
     failed = Failed(code="all_strategies_failed", message="Every way failed.", retryable=True, failed=tried)
-    script = [accepted(), attempt(), chunk("Half a"), failed]
+    script: list[Step] = [accepted(), attempt(), chunk("Half a"), failed]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         end = wait_for_phase(page, "failed")
@@ -218,7 +240,7 @@ def test_an_error_says_what_was_tried(browser):
 
 
 def test_events_of_a_later_protocol_are_passed_over(browser):
-    script = [*WHOLE[:4], {"type": "haiku", "lines": ["<b>"]}, *WHOLE[4:]]
+    script: list[Step] = [*WHOLE[:4], {"type": "haiku", "lines": ["<b>"]}, *WHOLE[4:]]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         assert wait_for_phase(page, "complete")["text"] == ANSWER
@@ -238,7 +260,7 @@ HOSTILE = """<img src=x onerror="window.hacked = 1"> <script>window.hacked = 2</
 
 
 def test_text_is_text_whoever_wrote_it(browser):
-    script = [accepted(), attempt(), sources(2, text=HOSTILE)]
+    script: list[Step] = [accepted(), attempt(), sources(2, text=HOSTILE)]
     script += [chunk(HOSTILE), citations(citation(1, HOSTILE, HOSTILE), citation(7, HOSTILE, HOSTILE)), complete()]
     with ScriptedServer({HOSTILE: script}) as server, browser.page(server.page_url) as page:
         ask(page, HOSTILE)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cicada.protocol.actions import Ask, Cancel, Resume
 from tests.e2e.page.asking import ask, connected, wait_for_phase, wait_for_text
 from tests.e2e.page.browser import Page
-from tests.e2e.page.server import Hold, ScriptedServer, Wire
+from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import (
     ANSWER,
     EPISODES,
@@ -20,7 +22,7 @@ from tests.e2e.page.sessions import (
 
 
 def test_stop_ends_the_answer(browser):
-    script = [*WHOLE[:4], Hold(), *WHOLE[4:]]
+    script: list[Step] = [*WHOLE[:4], Hold(), *WHOLE[4:]]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, PIECES[0])
@@ -33,13 +35,13 @@ def test_stop_ends_the_answer(browser):
 
 
 def test_a_conversation_keeps_its_questions(browser):
-    second = [
+    second: list[Step] = [
         accepted("direct"),
         attempt(1, "direct"),
         chunk("You are welcome."),
         complete(1, "direct", grounded=False),
     ]
-    scripts = {QUESTION: WHOLE, "Thanks!": second}
+    scripts: dict[str, Sequence[Step]] = {QUESTION: WHOLE, "Thanks!": second}
     with ScriptedServer(scripts, config={"examples": [QUESTION]}) as server, browser.page(server.page_url) as page:
         page.wait("!!document.querySelector('#examples button')")
         page.click("#examples button")
@@ -58,7 +60,10 @@ def test_a_conversation_keeps_its_questions(browser):
 
 
 def test_two_questions_at_once(browser):
-    scripts = {"one": [*WHOLE[:4], Hold(), *WHOLE[4:]], "two": [*WHOLE[:4], Hold(), *WHOLE[4:]]}
+    scripts: dict[str, Sequence[Step]] = {
+        "one": [*WHOLE[:4], Hold(), *WHOLE[4:]],
+        "two": [*WHOLE[:4], Hold(), *WHOLE[4:]],
+    }
     with ScriptedServer(scripts) as server, browser.page(server.page_url) as page:
         ask(page, "one")
         wait_for_phase(page, "writing")
@@ -72,7 +77,7 @@ def test_two_questions_at_once(browser):
 
 
 def test_a_reload_shows_the_answers_again(browser):
-    scripts = {QUESTION: WHOLE, "open": [*WHOLE[:5], Hold(), *WHOLE[5:]]}
+    scripts: dict[str, Sequence[Step]] = {QUESTION: WHOLE, "open": [*WHOLE[:5], Hold(), *WHOLE[5:]]}
     with ScriptedServer(scripts) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_phase(page, "complete")
@@ -158,7 +163,7 @@ def test_shift_enter_begins_a_line_and_enter_sends(browser):
 
 
 def test_the_page_works_without_a_mouse(browser):
-    script = [*WHOLE[:4], Hold(), *WHOLE[4:]]
+    script: list[Step] = [*WHOLE[:4], Hold(), *WHOLE[4:]]
     config = {"examples": [QUESTION], "episodes": EPISODES}
     with ScriptedServer({QUESTION: script}, config=config) as server, browser.page(server.page_url) as page:
         connected(page)

@@ -38,7 +38,7 @@ def test_no_page_of_another_origin_shows_it_in_a_frame(browser):
             )
             page.wait("window.loaded")
             if framed:
-                server.wait(lambda opened=server.opened: bool(opened))
+                server.wait(lambda: bool(server.opened))
             else:
                 assert any("frame" in problem for problem in page.problems)
                 assert server.opened == []

@@ -7,7 +7,7 @@ import pytest
 from cicada.errors import Unauthorized
 from cicada.protocol.actions import Ask, Ping, Resume
 from tests.e2e.page.asking import ask, banner, connected, seen, sign_in, wait_for_banner, wait_for_phase, wait_for_text
-from tests.e2e.page.server import Hold, ScriptedServer, Wire
+from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import ANSWER, PIECES, QUESTION, WHOLE
 
 FAST = {"replyMs": 400, "silenceMs": 400, "gapMs": 100, "backoffBaseMs": 50, "backoffCapMs": 200}
@@ -27,7 +27,7 @@ def test_a_cut_connection_loses_and_doubles_nothing(browser, cut_after):
 
 
 def test_a_lost_connection_is_seen_and_so_is_its_return(browser):
-    script = [*WHOLE[:5], Hold(), *WHOLE[5:]]
+    script: list[Step] = [*WHOLE[:5], Hold(), *WHOLE[5:]]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, "".join(PIECES[:2]))
@@ -118,7 +118,7 @@ def test_an_idle_connection_is_kept_by_pings(browser):
 
 
 def test_an_answer_whose_token_expires_goes_on_once_a_fresh_one_is_given(browser):
-    script = [*WHOLE[:5], Hold(), *WHOLE[5:]]
+    script: list[Step] = [*WHOLE[:5], Hold(), *WHOLE[5:]]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, "".join(PIECES[:2]))
