@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from cicada.agents.classic.invocation import agent_client_config
 from cicada_local.agents.classic import ClassicAgents
@@ -130,7 +131,7 @@ def serving_agents() -> Iterator[AgentsService]:
     service = AgentsService()
 
     @web.middleware
-    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+    async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
         service.handled.clear()
         service.bodies.append(json.loads(await request.read() or b"{}"))
         service.sessions.append(request.path.split("/")[-2])

@@ -17,6 +17,7 @@ from typing import Any
 
 import boto3
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from botocore.config import Config
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -66,7 +67,8 @@ class BedrockService:
         """The stand-in's own count of streams."""
         trusted = None if self.certificate is None else ssl.create_default_context(cafile=self.certificate)
         with urllib.request.urlopen(f"{self.url}/_cicada/bedrock", context=trusted) as response:
-            return json.load(response)
+            counts: dict[str, int] = json.load(response)
+            return counts
 
     def client(self, config: Config | None = None, *, read_timeout_s: float = 5.0) -> Any:
         return boto3.client(
@@ -141,10 +143,11 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
     service = BedrockService(certificate=None if identity is None else identity.certificate)
 
     @web.middleware
-    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+    async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith("/_cicada/"):
             return await handler(request)
         service.calls[request.path.rsplit("/", 1)[-1]] += 1
+        assert request.transport is not None
         service.connections.add(request.transport.get_extra_info("peername"))
         service.raw_bodies.append(await request.read())
         try:

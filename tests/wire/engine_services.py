@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import boto3
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from botocore.config import Config
 
 from cicada_local.faults import Faults
@@ -47,7 +48,7 @@ def serving(service: EngineService, *mounted: Mounted) -> Iterator[EngineService
     """Run stand-ins in a thread, on a port of their own."""
 
     @web.middleware
-    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+    async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
         target = request.headers.get("X-Amz-Target", "")
         service.calls[target.rpartition(".")[2] or request.path.rsplit("/", 1)[-1]] += 1
         return await handler(request)

@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from botocore.config import Config
 
 from cicada.models.bedrock import bedrock_client_config
@@ -66,7 +67,7 @@ def serving_harness() -> Iterator[HarnessService]:
         return service.decide(system, tools, turns)
 
     @web.middleware
-    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+    async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
         body = await request.read()
         service.bodies.append(json.loads(body) if body else {})
         try:

@@ -23,7 +23,7 @@ from cicada.errors import AgentCapReached, AgentError, AgentUnavailable, AnswerB
 from cicada.models.retries import RetryPolicy
 from cicada_local.agents.turns import BrainCall, BrainTool, Step
 from cicada_local.agents.turns import Turn as Said
-from tests.wire.agent_contract import PATIENCE_S, QUESTION, SUBJECT, AgentContract, Run, Turn, Use, World
+from tests.wire.agent_contract import PATIENCE_S, QUESTION, SUBJECT, AgentContract, Fault, Run, Turn, Use, World
 from tests.wire.agents_service import (
     AGENT_ID,
     ALIAS_ID,
@@ -36,7 +36,7 @@ from tests.wire.agents_service import (
 
 MAX_TURN_TOKENS = 500
 DEPLOYED = [DeployedAgent(agent_id, ALIAS_ID, MODEL) for agent_id in (AGENT_ID, READING_AGENT_ID)]
-EARLY = {
+EARLY: dict[Fault | None, tuple[str, dict[str, Any]]] = {
     "throttled": ("agents.throttle", {}),
     "unavailable": ("agents.error", {}),
     "refused": ("agents.error", {"exception": "AccessDeniedException", "status": 403}),
@@ -121,7 +121,11 @@ class ClassicRig:
                 self.service.faults.arm("agents.stop", times=1, stop_reason="max_tokens")
             case "filtered":
                 self.service.faults.arm("agents.block", times=1)
-        return Step(text, tuple(BrainCall(use.name, use.given) for use in turn.uses))
+        calls = []
+        for use in turn.uses:
+            assert not isinstance(use.given, str)
+            calls.append(BrainCall(use.name, use.given))
+        return Step(text, tuple(calls))
 
     def _function(self, event: Mapping[str, Any]) -> dict[str, Any]:
         return ActionFunction(self.requests, self.tools(), now_s=time.time).answer(event)

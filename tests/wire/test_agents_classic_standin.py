@@ -6,7 +6,8 @@ import json
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from botocore.exceptions import ClientError
 from urllib3.exceptions import HTTPError
 
 from cicada_local.agents.classic_store import AgentRefused, AgentStore
-from cicada_local.agents.turns import BrainCall, Result, Step, Turn
+from cicada_local.agents.turns import BrainCall, BrainTool, Decide, Result, Step, Turn
 from tests.wire.agent_contract import PATIENCE_S
 from tests.wire.agents_service import (
     AGENT_ID,
@@ -39,7 +40,18 @@ def service() -> Iterator[AgentsService]:
         yield running
 
 
-def answer(event: dict[str, Any], text: str, *, state: str | None = None, **changed: Any) -> dict[str, Any]:
+def hearing(hear: Callable[[str, Sequence[Turn]], object], steps: Iterable[Step]) -> Decide:
+    """A model that takes these steps, and is heard: what it is told goes to ``hear``."""
+    left = iter(steps)
+
+    def decide(system: str, tools: Sequence[BrainTool], turns: Sequence[Turn]) -> Step:
+        hear(system, turns)
+        return next(left)
+
+    return decide
+
+
+def answer(event: Mapping[str, Any], text: str, *, state: str | None = None, **changed: Any) -> dict[str, Any]:
     body: dict[str, Any] = {"responseBody": {"TEXT": {"body": text}}}
     if state is not None:
         body["responseState"] = state
@@ -167,7 +179,7 @@ def test_a06_reprompt_gives_its_words_to_the_model(service):
     heard: list[Turn] = []
     service.function = lambda event: answer(event, "there is no such thing", state="REPROMPT")
     steps = [calls("look"), Step("So be it.")]
-    service.decide = lambda system, tools, turns: (heard.append(turns[-1]), steps.pop(0))[1]
+    service.decide = hearing(lambda _, turns: heard.append(turns[-1]), steps)
     events = invoke(service)
     assert heard[-1].results[0].text == "there is no such thing"
     reprompt = next(one["observation"] for one in traces(events) if "observation" in one)
@@ -197,7 +209,7 @@ def results(returned: dict[str, Any], text: str = "kept", **changed: Any) -> dic
 def test_a08_control_is_returned_and_goes_on_with_the_results_once(service):
     heard: list[Turn] = []
     steps = [calls("note", name="Mira"), Step("Noted.")]
-    service.decide = lambda system, tools, turns: (heard.append(turns[-1]), steps.pop(0))[1]
+    service.decide = hearing(lambda _, turns: heard.append(turns[-1]), steps)
     returned = invoke(service)[-1]["returnControl"]
     called = returned["invocationInputs"][0]["functionInvocationInput"]
     assert (called["actionGroup"], called["function"]) == ("writing", "note")
@@ -215,7 +227,7 @@ def test_a08_control_is_returned_and_goes_on_with_the_results_once(service):
 def test_a08_calls_of_both_kinds_in_one_turn_are_answered_together(service):
     heard: list[tuple[Result, ...]] = []
     steps = [Step(calls=(BrainCall("look", {}), BrainCall("note", {"name": "M"}))), Step("Both.")]
-    service.decide = lambda system, tools, turns: (heard.append(turns[-1].results), steps.pop(0))[1]
+    service.decide = hearing(lambda _, turns: heard.append(turns[-1].results), steps)
     returned = invoke(service)[-1]["returnControl"]
     invoke(service, sessionState=results(returned))
     assert [one.text for one in heard[-1]] == ["found it", "kept"]
@@ -223,7 +235,7 @@ def test_a08_calls_of_both_kinds_in_one_turn_are_answered_together(service):
 
 def test_a09_a_session_remembers_and_takes_one_call_at_once(service):
     heard: list[int] = []
-    service.decide = lambda system, tools, turns: (heard.append(len(turns)), Step("Yes."))[1]
+    service.decide = hearing(lambda _, turns: heard.append(len(turns)), repeat(Step("Yes.")))
     invoke(service)
     invoke(service)
     invoke(service, sessionId="another")
@@ -287,7 +299,7 @@ def test_a13_a_cut_that_looks_like_an_end(service):
 
 def test_a14_an_alias_calls_the_version_that_it_was_made_or_updated_with(service):
     heard: list[str] = []
-    service.decide = lambda system, tools, turns: (heard.append(system), Step("Yes."))[1]
+    service.decide = hearing(lambda system, _: heard.append(system), repeat(Step("Yes.")))
     changed = f"{INSTRUCTION} Be brief."
     service.store.put_agent(AGENT_ID, properties(reading=[READS], Instruction=changed))
     invoke(service)

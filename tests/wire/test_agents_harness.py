@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_every_invocation_overrides_all_that_the_harness_could_say(rig):
 
 
 def test_without_tools_none_is_allowed_not_even_those_of_the_session(rig):
-    rig.world.tools = lambda: ()  # type: ignore[method-assign]
+    rig.world.tools = lambda: ()
     rig.play(Turn(("Nothing.",)))
     Run(rig).go()
     assert rig.service.bodies[0]["allowedTools"] == ["no_tool"]
@@ -185,7 +186,9 @@ def test_a_harness_that_breaks_down_is_invoked_once_more(service):
 
 
 def test_a_tool_that_the_harness_runs_itself_ends_the_run(rig):
-    own = {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "shell"}}}}
+    own: dict[str, Any] = {
+        "contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "shell"}}}
+    }
     own["contentBlockStart"]["start"]["toolUse"]["type"] = "server_tool_use"
     run = Run(rig)
     call = rig.agent().call(run.task(), AgentExchange(run.task(), run.box.tools), StreamedTurn(), left_s=5.0)

@@ -68,7 +68,7 @@ def text_of(events: list[dict[str, Any]]) -> str:
 
 
 def stop_of(events: list[dict[str, Any]]) -> str:
-    return next(event["messageStop"]["stopReason"] for event in events if "messageStop" in event)
+    return next(str(event["messageStop"]["stopReason"]) for event in events if "messageStop" in event)
 
 
 def test_every_line_of_the_conformance_list_has_a_test():

@@ -30,7 +30,8 @@ def service() -> Iterator[BedrockService]:
 
 def invoke(service: BedrockService, body: dict[str, Any], model_id: str = AMAZON) -> list[dict[str, Any]]:
     response = service.client().invoke_model(modelId=model_id, body=json.dumps(body))
-    return json.loads(response["body"].read())["results"]
+    results: list[dict[str, Any]] = json.loads(response["body"].read())["results"]
+    return results
 
 
 def reranker(service: BedrockService, model_id: str = AMAZON) -> BedrockReranker:

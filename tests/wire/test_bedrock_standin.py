@@ -53,7 +53,8 @@ def converse_stream(client: Any, model_id: str = MODEL, **request: Any) -> list[
 def embed(client: Any, body: Any, model_id: str = TITAN) -> dict[str, Any]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     response = client.invoke_model(modelId=model_id, body=raw, contentType="application/json")
-    return json.loads(response["body"].read())
+    answer: dict[str, Any] = json.loads(response["body"].read())
+    return answer
 
 
 def refusal(client: Any, **request: Any) -> tuple[str, str, int]:
@@ -276,9 +277,9 @@ def test_b16_titan_has_three_dimensions(client):
     assert len(embed(client, {"inputText": "a"})["embedding"]) == 1024
     for dimensions in (256, 512, 1024):
         assert len(embed(client, {"inputText": "a", "dimensions": dimensions})["embedding"]) == dimensions
-    for dimensions in (384, 0, "512", None):
+    for wrong in (384, 0, "512", None):
         with pytest.raises(ClientError, match="#/dimensions"):
-            embed(client, {"inputText": "a", "dimensions": dimensions})
+            embed(client, {"inputText": "a", "dimensions": wrong})
     assert len(embed(client, {"inputText": "a"}, "local.all-minilm-l6-v2")["embedding"]) == 384
     with pytest.raises(ClientError, match="#/dimensions"):
         embed(client, {"inputText": "a", "dimensions": 1024}, "local.all-minilm-l6-v2")

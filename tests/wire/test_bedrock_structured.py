@@ -63,14 +63,15 @@ def spec(name: str = "note", schema: Any = SCHEMA) -> dict[str, Any]:
 
 def converse(client: Any, model_id: str = MODEL, **request: Any) -> dict[str, Any]:
     tools = {"tools": [spec()], "toolChoice": {"tool": {"name": "note"}}}
-    return client.converse(modelId=model_id, **{"messages": [USER], "toolConfig": tools, **request})
+    answer: dict[str, Any] = client.converse(modelId=model_id, **{"messages": [USER], "toolConfig": tools, **request})
+    return answer
 
 
 def refusal(client: Any, model_id: str = MODEL, **request: Any) -> str:
     with pytest.raises(ClientError) as raised:
         converse(client, model_id, **request)
     assert raised.value.response["Error"]["Code"] == "ValidationException"
-    return raised.value.response["Error"]["Message"]
+    return str(raised.value.response["Error"]["Message"])
 
 
 def model(service: BedrockService, model_id: str = MODEL, **settings: Any) -> BedrockStructuredModel:

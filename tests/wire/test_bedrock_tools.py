@@ -71,7 +71,7 @@ def inputs(events: list[dict[str, Any]], block: int = 0) -> list[str]:
 
 
 def stop_of(events: list[dict[str, Any]]) -> str:
-    return next(event["messageStop"]["stopReason"] for event in events if "messageStop" in event)
+    return next(str(event["messageStop"]["stopReason"]) for event in events if "messageStop" in event)
 
 
 def test_b34_a_tools_use_is_a_block_whose_input_comes_in_pieces(service):

@@ -20,6 +20,7 @@ from cicada.protocol.events import (
     Complete,
     Confirm,
     Confirmed,
+    LogEvent,
     Metrics,
     ProfileChanged,
     Receipt,
@@ -139,7 +140,12 @@ class Asking(Keeping):
             version=1,
             expires_at_ms=1,
         )
-        self.log = [Chunk(attempt=1, content="Noted."), Receipt(attempt=1, change=change), self.asks, DONE]
+        self.log: list[LogEvent] = [
+            Chunk(attempt=1, content="Noted."),
+            Receipt(attempt=1, change=change),
+            self.asks,
+            DONE,
+        ]
 
     def _reply(self, action: Any) -> str | list[str] | None:
         if action.action == "ask":
@@ -331,9 +337,9 @@ def test_questions_and_calls_share_the_connection() -> None:
 
     async def use() -> str:
         async with deployment.serving() as url, client(url) as asking:
-            answer, *_ = await asyncio.gather(
+            answer, _ = await asyncio.gather(
                 asking.answer("Who rang?"),
-                *(asking.profiles.create("character", f"Person {n}") for n in range(20)),
+                asyncio.gather(*(asking.profiles.create("character", f"Person {n}") for n in range(20))),
             )
             assert len(await asking.profiles.list()) == 20
             return answer.text

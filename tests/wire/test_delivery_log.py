@@ -16,7 +16,7 @@ from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
 from tests.support.memory import InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, following, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, following, new_head
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def log(request):
 def begun(log, *subscribers):
     head = new_head(*subscribers)
     log.create(head, ACCEPTED)
-    commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S)
+    commit = beginning(head, execution="x1", worker="w1")
     return log.commit(head, commit)
 
 
@@ -140,7 +140,7 @@ def test_a_commit_repeated_after_a_lost_acknowledgement_is_recognised_as_landed(
 def test_two_workers_that_begin_alike_are_told_apart(log):
     head = new_head()
     log.create(head, ACCEPTED)
-    first, second = (begin(head, "rag", (), execution="x1", worker=worker, now_s=NOW_S) for worker in ("w1", "w2"))
+    first, second = (beginning(head, worker=worker) for worker in ("w1", "w2"))
     log.commit(head, first)
     with pytest.raises(Conflict) as conflict:
         log.commit(head, second)
@@ -163,7 +163,7 @@ def test_a_claimed_request_that_is_taken_up_is_free_for_another_execution_and_it
     assert (taken.execution, taken.attempt, taken.takeovers, taken.fence) == (None, 1, 1, head.fence)
     with pytest.raises(Conflict):
         log.take_up(head, NOW_S + 15)
-    claimed = log.commit(taken, begin(taken, "rag", (), execution="x2", worker="w2", now_s=NOW_S))
+    claimed = log.commit(taken, beginning(taken, execution="x2", worker="w2"))
     assert (claimed.execution, claimed.takeovers) == ("x2", 1)
     assert [failure.code for failure in claimed.failed] == ["worker_lost"]
 
@@ -171,7 +171,7 @@ def test_a_claimed_request_that_is_taken_up_is_free_for_another_execution_and_it
 def test_whoever_lost_a_race_for_an_orphan_takes_nothing_up(log):
     head = new_head(lease_until=NOW_S)
     log.create(head, ACCEPTED)
-    log.commit(head, begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S))
+    log.commit(head, beginning(head))
     with pytest.raises(Conflict):
         log.take_up(head, NOW_S + 90)
     ended = log.head(KEY)
@@ -237,7 +237,7 @@ def test_a_request_from_before_a_deployment_can_still_be_read_and_answered(dynam
     dynamodb.put_item(TableName="requests", Item=kept | {"question": {"S": json.dumps(question)}})
     head = log.head(KEY)
     assert head == new_head("c1")
-    begun = log.commit(head, begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S))
+    begun = log.commit(head, beginning(head))
     assert log.commit(begun, append(begun, [complete()])).state == "complete"
 
 
@@ -275,7 +275,7 @@ def test_subscribers_are_kept_with_the_expiry_of_their_tokens(log):
     third = Subscriber("c3", NOW_S + 90)
     assert log.set_subscribers(log.head(KEY), (second, third)).subscribers == (second, third)
     head = log.head(KEY)
-    begun = log.commit(head, begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S))
+    begun = log.commit(head, beginning(head, execution="x1", worker="w1"))
     assert begun.subscribers == (second, third)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cicada_local.cloudformation import vectors
+from cicada_local.cloudformation.base import Declaration
 from cicada_local.faults import Faults
 from cicada_local.kendra import Kendra
 from cicada_local.kendra.server import LOCAL_INDEX_ID
@@ -82,5 +83,5 @@ def test_a_stack_that_is_deployed_anew_finds_its_vectors(services: Services, sto
     assert client.list_vectors(indexArn=arn)["vectors"] == []
 
 
-def _declared(name: str, properties: dict[str, Any]) -> vectors.Declaration:
-    return vectors.Declaration(name, properties, "123456789012", "us-east-1")
+def _declared(name: str, properties: dict[str, Any]) -> Declaration:
+    return Declaration(name, properties, "123456789012", "us-east-1")

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from typing import Any
 
 import boto3
 import pytest
@@ -335,7 +336,7 @@ class _Answers(BaseHTTPRequestHandler):
         pass
 
 
-def refusal(status: int, code: str, **more: object) -> Answer:
+def refusal(status: int, code: str, **more: Any) -> Answer:
     return Answer(status, f"<Error><Code>{code}</Code><Message>told so</Message></Error>".encode(), **more)
 
 
@@ -665,7 +666,7 @@ def test_expired_credentials_are_replaced_by_newer_ones(fake, waits):
         store.read("index/a")
     assert len(fake.requests) == 1  # the same ones would be refused again
 
-    class Rotating(dict):
+    class Rotating(dict[str, str]):
         def get(self, name, default=None):
             return f"token-{len(fake.requests)}" if name == "AWS_SESSION_TOKEN" else super().get(name, default)
 

@@ -144,7 +144,8 @@ def test_every_batch_is_prepared_and_then_the_run_is_finished(services: Services
 def test_a_run_without_anything_to_do_ends_at_once(services: Services, machine_arn: str) -> None:
     workers = Workers(services, needed=False)
     assert run(services, machine_arn, "nothing") == "SUCCEEDED"
-    assert workers.seen == workers.finished == []
+    assert workers.seen == []
+    assert workers.finished == []
 
 
 def test_a_run_that_only_deletes_prepares_nothing(services: Services, machine_arn: str) -> None:

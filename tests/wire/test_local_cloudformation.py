@@ -49,7 +49,7 @@ def template(resources: dict[str, Any], **outputs: Any) -> dict[str, Any]:
     return {"Resources": resources, "Outputs": {name: {"Value": value} for name, value in outputs.items()}}
 
 
-FUNCTION = {
+FUNCTION: dict[str, Any] = {
     "Type": "AWS::Lambda::Function",
     "Properties": {
         "Code": {"S3Bucket": "assets", "S3Key": "code.zip"},
@@ -536,7 +536,8 @@ def test_an_express_execution_without_a_limit_of_its_own_gets_five_minutes(servi
 
     with deployed_stack(services, "sm11", template({"M": machine({"Rag": task()})}, Arn=ref("M"))) as stack:
         run(services, outputs_of(stack)["Arn"], {"id": "r1"})
-        execution = stepfunctions_parser_backends[ACCOUNT_ID]["us-east-1"].express_executions[-1]
+        backend: Any = stepfunctions_parser_backends[ACCOUNT_ID]["us-east-1"]
+        execution = backend.express_executions[-1]
         assert execution.exec_worker._get_evaluation_entrypoint().timeout_seconds.timeout_seconds == 300
 
 

@@ -95,7 +95,7 @@ def house() -> Iterator[House]:
             loop.close()
 
 
-def read(model: BedrockTextModel, call_scope: Any = None) -> list[TextDelta | Finished]:
+def read(model: BedrockTextModel, call_scope: Any = None) -> list[Any]:
     return list(model.stream(PROMPT, time_budget_s=30, call_scope=call_scope or Unbounded()))
 
 

@@ -17,7 +17,7 @@ from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
 from cicada.models.openai_structured import OpenAiStructuredModel
-from cicada.models.ports import Prompt, Stopped, Unbounded, Usage
+from cicada.models.ports import Prompt, Stopped, StructuredModel, Unbounded, Usage
 from cicada.models.retries import RetryPolicy
 from tests.wire.openai_service import OpenAiService, serving
 
@@ -63,7 +63,7 @@ def model(service: OpenAiService, *, dialects: Dialects | None = None, max_token
     return OpenAiStructuredModel(chat)
 
 
-def fill(structured: OpenAiStructuredModel, call_scope: Any = None) -> Any:
+def fill(structured: StructuredModel, call_scope: Any = None) -> Any:
     return structured.fill(PROMPT, Findings, time_budget_s=20, call_scope=call_scope or Unbounded())
 
 

@@ -51,10 +51,10 @@ def time() -> FakeTime:
 def model(
     service: OpenAiService, time: FakeTime | None = None, *, keys: Any = None, **settings: Any
 ) -> OpenAiTextModel:
-    memory = {name: settings.pop(name) for name in ("sampling", "dialects") if name in settings}
-    clocks = {}
+    wiring: dict[str, Any] = {"sampling": Sampling(), "dialects": Dialects()}
+    wiring |= {name: settings.pop(name) for name in wiring if name in settings}
     if time is not None:
-        clocks = {"clock": time.clock, "pause": lambda seconds, _: time.sleep(seconds), "share": lambda: 0.5}
+        wiring |= {"clock": time.clock, "pause": lambda seconds, _: time.sleep(seconds), "share": lambda: 0.5}
     return OpenAiTextModel(
         OpenAiChat(
             MODEL,
@@ -62,7 +62,7 @@ def model(
             service.connection(),
             keys,
             ChatSettings(**{"max_tokens": 2048, **settings}),
-            **{"sampling": Sampling(), "dialects": Dialects(), **clocks, **memory},
+            **wiring,
         )
     )
 
@@ -402,7 +402,7 @@ def test_a_model_without_system_turns_is_told_its_instructions_by_the_user(servi
 
 def test_a_second_model_object_knows_what_the_first_one_learnt(service):
     service.unknown = frozenset({"temperature", "max_tokens"})
-    memory = {"sampling": Sampling(), "dialects": Dialects()}
+    memory: dict[str, Any] = {"sampling": Sampling(), "dialects": Dialects()}
     read(model(service, temperature=0.2, **memory))
     before = service.calls
     read(model(service, temperature=0.2, **memory))

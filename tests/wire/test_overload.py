@@ -17,7 +17,7 @@ import pytest
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
 from cicada.delivery.connections import ApiGatewayConnections
-from cicada.delivery.decide import append, begin
+from cicada.delivery.decide import append
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.record import RequestKey
 from cicada.identity import Caller
@@ -27,6 +27,7 @@ from cicada_client import CicadaClient, InvalidQuestion, RequestRefused
 from cicada_client.timing import Timing
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
+from tests.support.questions import UNUSED, beginning
 from tests.wire.gateway_house import House, Raised, houses
 
 QUESTIONS = 200
@@ -72,7 +73,7 @@ class Processor:
         """Answer: the workflow and its worker in one."""
         self.started.append(key.request_id)
         head = self.log.head(key)
-        head = self.log.commit(head, begin(head, "direct", (), execution="x", worker="w", now_s=int(time.time())))
+        head = self.log.commit(head, beginning(head, "direct", now_s=int(time.time())))
         metrics = Metrics(latency_ms=1, attempt_ms=1, first_chunk_ms=1)
         done = Complete(
             attempt=1, answered_by="direct", attempted=("direct",), model="m", grounded=False, stop_reason="end_turn",
@@ -134,7 +135,7 @@ def test_a_store_that_does_not_answer_in_time_is_a_refusal_with_the_questions_id
         log = DynamoDbLog(client, "requests")
         connections = InMemoryConnections()
         intake = ActionHandlers(
-            log, connections, Recovery(log, connections, None), profile_counter(time.time), retention_s=60
+            log, connections, Recovery(log, connections, UNUSED), profile_counter(time.time), retention_s=60
         )
         for action in ("ask", "resume", "cancel"):
             frame = {"action": action, "requestId": "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"}

@@ -66,7 +66,7 @@ def _docx_in(encoding: str) -> bytes:
     """A DOCX whose text is encoded as it says itself."""
     with zipfile.ZipFile(io.BytesIO(docx(p("Съешь")))) as made:
         members: dict[str, str | bytes] = {name: made.read(name) for name in made.namelist()}
-    body = str(members["word/document.xml"], "utf-8")
+        body = made.read("word/document.xml").decode()
     members["word/document.xml"] = f'<?xml version="1.0" encoding="{encoding}"?>{body}'.encode(encoding)
     return archive(members)
 

@@ -44,7 +44,7 @@ def sdk(swift):
 def status_of(call) -> int:
     with pytest.raises(ClientError) as told:
         call()
-    return told.value.response["ResponseMetadata"]["HTTPStatusCode"]
+    return int(told.value.response["ResponseMetadata"]["HTTPStatusCode"])
 
 
 def test_an_object_is_written_read_listed_and_deleted(sdk):

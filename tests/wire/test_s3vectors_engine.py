@@ -52,10 +52,10 @@ class Version:
     embedding_model_id: str = EMBEDDER.model_id
     dimensions: int = EMBEDDER.dimensions
     read: int = field(default=0)
+    count: int = field(init=False)
 
-    @property
-    def count(self) -> int:
-        return len(self.listed)
+    def __post_init__(self) -> None:
+        self.count = len(self.listed)
 
     def passages(self) -> Iterable[tuple[Passage, NDArray[np.float32]]]:
         for passage in self.listed:

@@ -227,7 +227,11 @@ def test_v11_writes_have_a_rate(client: Any, arn: str, clock: Clock) -> None:
 
 
 def test_v12_vectors_rank_by_distance(client: Any, arn: str) -> None:
-    near = {"a": ([1.0, 0.0], {}), "b": ([3.0, 3.0], {}), "c": ([-1.0, 0.0], {})}
+    near: dict[str, tuple[list[float], dict[str, Any]]] = {
+        "a": ([1.0, 0.0], {}),
+        "b": ([3.0, 3.0], {}),
+        "c": ([-1.0, 0.0], {}),
+    }
     put(client, arn, **near)
     answer = client.query_vectors(indexArn=arn, topK=3, queryVector={"float32": [2.0, 0.0]}, returnDistance=True)
     assert [vector["key"] for vector in answer["vectors"]] == ["a", "b", "c"]

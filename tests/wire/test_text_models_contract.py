@@ -130,7 +130,7 @@ def call_scope() -> AttemptBudget:
     return AttemptBudget("rag", calls=4, deadline=float("inf"))
 
 
-def read(model: TextModel, call_scope: Any = None) -> list[TextDelta | Finished]:
+def read(model: TextModel, call_scope: Any = None) -> list[Any]:
     return list(model.stream(PROMPT, time_budget_s=PATIENCE_S, call_scope=call_scope or Unbounded()))
 
 

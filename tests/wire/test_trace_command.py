@@ -30,7 +30,7 @@ from cicada_local.insights import Insights, function_groups
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
 REQUEST, ANOTHER = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "0b0d1f6e-3c1e-4d52-9f39-7a2f6f0f1c11"
-FUNCTION = {
+FUNCTION: dict[str, Any] = {
     "Type": "AWS::Lambda::Function",
     "Properties": {
         "Code": {"S3Bucket": "trace-assets", "S3Key": "code.zip"},
@@ -49,7 +49,7 @@ TEMPLATE: dict[str, Any] = {
         "Answer": {
             **FUNCTION,
             "Properties": {**FUNCTION["Properties"], "LoggingConfig": {"LogGroup": {"Ref": "Logs"}}},
-        },  # type: ignore[dict-item]
+        },
         "Plain": FUNCTION,
         "Permission": {
             "Type": "AWS::Lambda::Permission",
