@@ -1,8 +1,8 @@
-"""Columns: the single-valued fields that searches filter by, dictionary-encoded, a code a row.
+"""Columns: the single-valued fields that searches filter by, dictionary-encoded with a code per row.
 
 Sections of the part ``columns``, for the field numbered ``i`` in its meta's ``fields``: ``columns.<i>.values``, the
-distinct values as a JSON array, and ``columns.<i>.codes``, for each row an unsigned integer of 1, 2 or 4 bytes: 0 where
-the passage lacks the field, else 1 more than the value's place.
+distinct values as a JSON array, and ``columns.<i>.codes``, an unsigned integer of 1, 2 or 4 bytes per row: 0 if the
+passage lacks the field, else the value's index plus 1.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json, whole
 
-MAX_FIELDS = 64  # fields that the passages of one segment may be filtered by
+MAX_FIELDS = 64  # filter fields of one segment
 METADATA = "metadata."  # the prefix of fields for metadata keys
 SOURCE = "source"  # from a passage's locator, or else its metadata
 
 _NAMES = ("columns.{}.values", "columns.{}.codes")
 
-RowFilter = Mapping[str, Collection[str]]
-"""The values that a field may have. A field that is not named, or has no value to choose from, allows all."""
+RowFilter = Mapping[str, Collection[str]]  # allowed values by field; an empty collection allows all
 Mask = NDArray[np.bool_]  # shape ``(count,)``: which rows
 
 
@@ -36,14 +35,14 @@ class ValueColumn:
     codes: NDArray[np.unsignedinteger]
 
     def take(self, rows: NDArray[np.intp]) -> ValueColumn:
-        """Some rows, with the values that they have."""
+        """The column of some rows."""
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         values = tuple(self.values[code - 1] for code in used.tolist() if code)
         return ValueColumn(values, _narrow(codes if 0 in used else codes + 1, len(values)))
 
 
 def columns_of(passages: Sequence[Passage]) -> dict[str, ValueColumn]:
-    """The columns of passages. Raises CorpusInvalid if they have more fields than a segment can hold."""
+    """The columns of passages. Raises CorpusInvalid for more fields than a segment can hold."""
     fields = [fields_of(passage) for passage in passages]
     names = dict.fromkeys(name for row in fields for name in row)
     _refuse_too_many(len(names))
@@ -51,16 +50,16 @@ def columns_of(passages: Sequence[Passage]) -> dict[str, ValueColumn]:
 
 
 def fields_of(passage: Passage) -> dict[str, str]:
-    """What a passage can be filtered by, beside its collection."""
+    """A passage's filter fields, without its collection."""
     metadata = {METADATA + key: value for key, value in passage.metadata.items()}
     source = {SOURCE: passage.metadata[SOURCE]} if SOURCE in passage.metadata else {}
     return {**metadata, **source, **passage.locator.fields()}
 
 
 def concat_columns(parts: Sequence[tuple[Mapping[str, ValueColumn], int]]) -> dict[str, ValueColumn]:
-    """One after another, each with its number of rows; a part's rows lack the fields that the part lacks.
+    """Concatenate the columns of parts, each with its number of rows; a part may lack fields.
 
-    Raises CorpusInvalid if together they have more fields than a segment can hold.
+    Raises CorpusInvalid for more fields than a segment can hold.
     """
     names = dict.fromkeys(name for columns, _ in parts for name in columns)
     _refuse_too_many(len(names))
@@ -68,7 +67,7 @@ def concat_columns(parts: Sequence[tuple[Mapping[str, ValueColumn], int]]) -> di
 
 
 def encode_columns(columns: Mapping[str, ValueColumn], order: NDArray[np.intp]) -> Encoded:
-    """Write columns with their rows in an order."""
+    """Encode columns with their rows in this order."""
     body: dict[str, bytes] = {}
     for number, column in enumerate(columns.values()):
         values, codes = (name.format(number) for name in _NAMES)
@@ -79,10 +78,10 @@ def encode_columns(columns: Mapping[str, ValueColumn], order: NDArray[np.intp]) 
 
 
 class FieldPart:
-    """The numbered fields of a part that has several sections for each field; :class:`ColumnPart` or ``ListPart``."""
+    """The fields of a part with several sections per field: the base of :class:`ColumnPart` and ``ListPart``."""
 
     def __init__(self, sections: Sections, count: int, fields: object, names: Sequence[str], kind: str) -> None:
-        """Take the sections of a segment with that many rows, the part's fields, and the patterns of section names."""
+        """Take the segment's sections and row count, the part's fields, and the patterns of section names."""
         if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
             raise IndexCorrupt(f"a segment's {kind} are not named")
         self._sections = sections
@@ -95,13 +94,13 @@ class FieldPart:
         return tuple(self._names)
 
     def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
-        """The sections to hold in memory: of some fields, or of all."""
+        """The body sections of some fields, or of all."""
         return tuple(
             name for field, names in self._names.items() if fields is None or field in fields for name in names
         )
 
     def spans(self, fields: Collection[str]) -> list[Span]:
-        """The first two sections, whole, of each of these fields that the segment has: what decoding it needs."""
+        """The first two sections of each of these fields that the segment has: what decoding needs."""
         return [
             whole(self._sections, name) for field in fields if field in self._names for name in self._names[field][:2]
         ]
@@ -116,7 +115,7 @@ class ColumnPart(FieldPart):
         self._decoded: dict[str, ValueColumn] = {}
 
     def decode(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
-        """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
+        """Take the bytes of the :meth:`spans` of the same fields. Raises IndexCorrupt."""
         known = [field for field in fields if field in self._names]
         for field, values, codes in zip(known, data[::2], data[1::2], strict=True):
             if field not in self._decoded:
@@ -127,7 +126,7 @@ class ColumnPart(FieldPart):
         return self._decoded.get(field)
 
     def matching(self, where: RowFilter) -> Mask | None:
-        """The rows that pass, of decoded columns; None for all."""
+        """A mask of the rows that pass; None for all. The filter's columns must be decoded."""
         mask: Mask | None = None
         for field, allowed in where.items():
             if allowed:
@@ -137,7 +136,7 @@ class ColumnPart(FieldPart):
 
     def _matching(self, field: str, allowed: frozenset[str]) -> Mask:
         column = self._decoded.get(field)
-        if column is None:  # passages without the field have none of the allowed values
+        if column is None:  # no passage has the field
             return np.zeros(self._count, dtype=np.bool_)
         passing = np.zeros(len(column.values) + 1, dtype=np.bool_)
         passing[1:] = [value in allowed for value in column.values]
@@ -153,7 +152,7 @@ class ColumnPart(FieldPart):
             raise IndexCorrupt(f"column {field} does not fit its segment")
         decoded = np.frombuffer(codes, dtype=f"<u{width}")
         if int(decoded.max()) > len(found):
-            raise IndexCorrupt(f"column {field} has a value that it does not name")
+            raise IndexCorrupt(f"column {field} has an unknown value code")
         return ValueColumn(tuple(found), decoded)
 
 
@@ -186,26 +185,26 @@ def _narrow(codes: NDArray[np.integer], distinct: int) -> NDArray[np.unsignedint
 
 
 def _width(distinct: int) -> int:
-    """Bytes of a code that tells so many values and none apart."""
+    """Bytes of a code for this many values and 0."""
     return 1 if distinct < 2**8 else 2 if distinct < 2**16 else 4
 
 
 def _refuse_too_many(fields: int) -> None:
     if fields > MAX_FIELDS:
-        raise CorpusInvalid(f"passages have {fields} fields to filter by; a collection can have {MAX_FIELDS}")
+        raise CorpusInvalid(f"passages have {fields} filter fields; a collection can have {MAX_FIELDS}")
 
 
 @dataclass(frozen=True)
 class ValueNumbering:
-    """A common numbering of the distinct values of several segments, in ascending order: about 12 bytes a value."""
+    """A common numbering of the distinct values of several segments, ascending: about 12 bytes a value."""
 
-    owner: NDArray[np.int32]  # shape ``(n,)``: a segment that has the value, by its place among those that were given
+    owner: NDArray[np.int32]  # shape ``(n,)``: a segment that has the value, by its position
     code: NDArray[np.int32]  # shape ``(n,)``: its number there
     places: tuple[NDArray[np.int32], ...]  # by segment: the common number of each of its values
 
     @classmethod
     def of(cls, segments: Sequence[Sequence[str]]) -> ValueNumbering:
-        """Number values, given by segment; a segment gives each value once."""
+        """Number the values of segments, which are distinct in each."""
         distinct = sorted({value for values in segments for value in values})
         place_of = {value: place for place, value in enumerate(distinct)}
         owner, code = np.zeros(len(distinct), dtype=np.int32), np.zeros(len(distinct), dtype=np.int32)

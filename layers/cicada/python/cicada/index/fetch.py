@@ -16,11 +16,8 @@ from cicada.index.ports import ObjectMissing, ObjectStore
 
 PARALLEL_READS = 32  # ranges that one call reads at a time
 PART_BYTES = 4 * 2**20  # the most that one request reads; longer parts are read as several ranges
-MIN_PART_BYTES = 2**20
-"""Shorter parts are never cut: below about 1 MiB a read costs its first byte's latency, not its bytes. Between the two
-sizes, parts are cut so that all parallel reads have work."""
-THREADS = 3 * PARALLEL_READS
-"""Threads at most; enough that a search does not wait for the threads of a load that is under way."""
+MIN_PART_BYTES = 2**20  # shorter parts are not cut: below about 1 MiB a read costs latency, not bandwidth
+THREADS = 3 * PARALLEL_READS  # so that a search does not wait for the threads of a concurrent load
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,10 @@ class ByteRange:
 
 @runtime_checkable
 class ReadsInto(Protocol):
-    """An optional ability of an :class:`~cicada.index.ports.ObjectStore`: to read without a copy."""
+    """An :class:`~cicada.index.ports.ObjectStore` that can read without a copy."""
 
     def read_range_into(self, key: str, start: int, buffer: memoryview) -> int:
-        """Fill the buffer (at least 1 byte) from ``start``; returns how many bytes the object had there.
-
-        Raises ObjectMissing if there is no object; IndexUnavailable if the store does not respond, or refuses.
-        """
+        """Fill the buffer from ``start``; returns the bytes read. Raises ObjectMissing or IndexUnavailable."""
 
 
 def fetch(
@@ -52,16 +46,15 @@ def fetch(
 ) -> list[memoryview]:
     """Read parts of objects, up to :data:`PARALLEL_READS` ranges at a time; one buffer for each part, in order.
 
-    The first failure is raised at once; ranges that no thread has begun to read by then are not read. ``done`` is
-    called with each part's index and bytes when they are complete, by the thread that read the last range, so that
-    digests are computed in parallel; an error that it raises fails the fetch. ``into`` are buffers to read into, of
-    exactly the parts' lengths. Raises IndexCorrupt if an object is missing or too short; IndexUnavailable.
+    The first failure is raised at once, and no further range is started. ``done`` is called with each complete part's
+    index and bytes by the thread that read its last range, so that digests are computed in parallel; its errors fail
+    the fetch. ``into`` are buffers of exactly the parts' lengths. Raises IndexCorrupt if an object is missing or too
+    short, or IndexUnavailable.
     """
     if into is None:
         into = [np.empty(part.length, np.uint8).data for part in parts]  # the reading threads first touch the pages
-    buffers = list(into)
-    _Round(store, parts, buffers, done).run()
-    return buffers
+    _Round(store, parts, into, done).run()
+    return list(into)
 
 
 class _Round:
@@ -105,7 +98,7 @@ class _Round:
             raise self._failure
 
     def _hand_out(self) -> bool:
-        """Start threads that drain the ranges; False if none can start, because the process is ending or full."""
+        """Submit the ranges to threads; False if none can start because the process is ending or out of threads."""
         pool = _pool()
         for number in range(min(PARALLEL_READS, len(self._ranges))):
             try:
@@ -115,7 +108,7 @@ class _Round:
         return True
 
     def _drain(self) -> None:
-        """Read one range after the other until none is left, or one has failed."""
+        """Read ranges until none is left, or one has failed."""
         while True:
             with self._lock:
                 if self._failure is not None or self._next == len(self._ranges):
@@ -143,9 +136,7 @@ class _Round:
         except ObjectMissing as error:
             raise IndexCorrupt(f"{part.key} is missing", key=part.key) from error
         if count != len(buffer):
-            raise IndexCorrupt(
-                f"{part.key} ends before the {part.start + part.length} bytes it must have", key=part.key
-            )
+            raise IndexCorrupt(f"{part.key} ends before byte {part.start + part.length}", key=part.key)
         with self._lock:
             self._missing[at] -= 1
             complete = self._missing[at] == 0
@@ -162,8 +153,6 @@ def _copying(store: ObjectStore) -> Callable[[str, int, memoryview], int]:
     return read_into
 
 
-# --- the threads: started when they are first needed, then kept; a forked process starts its own ---
-
 _threads: ThreadPoolExecutor | None = None
 _starting = threading.Lock()
 
@@ -177,7 +166,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _forget_threads() -> None:
-    """A fork has the pool, but none of its threads."""
+    """A forked process has the pool, but none of its threads: it starts its own."""
     global _threads, _starting  # noqa: PLW0603
     _threads = None
     _starting = threading.Lock()

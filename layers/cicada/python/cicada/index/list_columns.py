@@ -1,15 +1,14 @@
-"""List columns: fields of which a passage can have several values, such as the entities that it names.
+"""List columns: fields with several values per passage, such as the entities that it names.
 
 Sections of the part ``lists``, for the field numbered ``i`` in its meta's ``fields``:
 
-- ``lists.<i>.values``: the distinct values in UTF-8, in ascending order, one after another;
-- ``lists.<i>.offsets``, uint32: first where each value begins there and the last ends, then where each value's rows
-  begin in the next section and the last's end;
-- ``lists.<i>.rows``: the rows that have each value, in ascending order, of 2 bytes in a segment of up to 65,536 rows,
-  else of 4.
+- ``lists.<i>.values``: the distinct values in UTF-8, ascending, concatenated;
+- ``lists.<i>.offsets``, uint32: the offsets of the values, then the offsets of each value's rows in the next section,
+  both with the end;
+- ``lists.<i>.rows``: the rows of each value, ascending, of 2 bytes in a segment of up to 65,536 rows, else of 4.
 
-They are stored by value, not by row: a filter finds its few values by binary search and reads only their rows, and a
-count under any filter is one pass over all rows. A segment without such values has no such part.
+They are stored by value: a filter finds its few values by binary search and reads their rows alone, and a count under
+any filter is one pass over all rows. A segment without such values has no such part.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
+from cicada.index.arrays import indices_of, offsets_of
 from cicada.index.columns import FieldPart, Mask, RowFilter
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, whole
 
@@ -51,18 +51,10 @@ class ListColumn:
     def take(self, rows: NDArray[np.intp]) -> ListColumn:
         """Some rows, in that order, with the values that they have."""
         lengths = np.diff(self.starts)[rows]
-        starts = _starts(lengths)
-        places = np.repeat(self.starts[:-1][rows] - starts[:-1], lengths) + np.arange(starts[-1])
+        places = indices_of(self.starts[:-1][rows], lengths)
         used, codes = np.unique(self.codes[places], return_inverse=True)
         values = tuple(self.values[code] for code in used.tolist())
-        return ListColumn(values, starts, codes.astype(np.int32))
-
-    @classmethod
-    def from_postings(cls, values: tuple[str, ...], starts: NDArray[np.int64], rows: Rows, count: int) -> ListColumn:
-        """A column of ``count`` rows, of which ``rows[starts[code] : starts[code + 1]]`` have ``values[code]``."""
-        codes = np.repeat(np.arange(len(values), dtype=np.int32), np.diff(starts))
-        order = np.argsort(rows, kind="stable")
-        return cls(values, _starts(np.bincount(rows, minlength=count)), codes[order])
+        return ListColumn(values, offsets_of(lengths), codes.astype(np.int32))
 
 
 def lists_of(passages: Sequence[Passage]) -> dict[str, ListColumn]:
@@ -72,7 +64,7 @@ def lists_of(passages: Sequence[Passage]) -> dict[str, ListColumn]:
 
 
 def concat_lists(parts: Sequence[tuple[Mapping[str, ListColumn], int]]) -> dict[str, ListColumn]:
-    """One after another, each with its number of rows; a part's rows lack the fields that the part lacks."""
+    """Concatenate the columns of parts, each with its number of rows; a part may lack fields."""
     names = dict.fromkeys(name for columns, _ in parts for name in columns)
     return {name: _concat([(columns.get(name), count) for columns, count in parts]) for name in names}
 
@@ -84,14 +76,14 @@ def take_lists(columns: Mapping[str, ListColumn], rows: NDArray[np.intp]) -> dic
 
 
 def encode_lists(columns: Mapping[str, ListColumn], order: NDArray[np.intp]) -> Encoded:
-    """Write columns with their rows in that order. Raises CorpusInvalid if they are more than a segment can hold."""
+    """Encode columns with their rows in this order. Raises CorpusInvalid beyond a segment's limits."""
     body: dict[str, bytes] = {}
     for number, column in enumerate(columns.values()):
         ordered = column.take(order)
         rows = np.repeat(np.arange(len(order)), np.diff(ordered.starts))
         written = [value.encode() for value in ordered.values]
-        ends = _starts(np.array([len(value) for value in written], dtype=np.int64))
-        row_ends = _starts(np.bincount(ordered.codes, minlength=len(written)))
+        ends = offsets_of(np.array([len(value) for value in written], dtype=np.int64))
+        row_ends = offsets_of(np.bincount(ordered.codes, minlength=len(written)))
         if max(ends[-1], row_ends[-1]) >= 2**32:
             raise CorpusInvalid("the entities of a segment are more than 4 GiB")
         values, offsets, places = (name.format(number) for name in _NAMES)
@@ -103,7 +95,7 @@ def encode_lists(columns: Mapping[str, ListColumn], order: NDArray[np.intp]) -> 
 
 
 def row_type(count: int) -> np.dtype[np.unsignedinteger]:
-    """How the rows of a segment of ``count`` are written."""
+    """The type of row numbers in a segment of ``count`` rows."""
     return np.dtype("<u2") if count <= 2**16 else np.dtype("<u4")
 
 
@@ -112,7 +104,7 @@ def _column(rows: Sequence[Sequence[str]]) -> ListColumn:
     code_of = {value: code for code, value in enumerate(values)}
     coded = [sorted({code_of[value] for value in row}) for row in rows]
     codes = np.array([code for row in coded for code in row], dtype=np.int32)
-    return ListColumn(tuple(values), _starts(np.array([len(row) for row in coded], dtype=np.int64)), codes)
+    return ListColumn(tuple(values), offsets_of(np.array([len(row) for row in coded], dtype=np.int64)), codes)
 
 
 def _concat(parts: Sequence[tuple[ListColumn | None, int]]) -> ListColumn:
@@ -126,41 +118,35 @@ def _concat(parts: Sequence[tuple[ListColumn | None, int]]) -> ListColumn:
         else:
             lengths.append(np.diff(column.starts))
             codes.append(np.array([code_of[value] for value in column.values], dtype=np.int32)[column.codes])
-    return ListColumn(tuple(values), _starts(np.concatenate(lengths)), np.concatenate(codes))
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+    return ListColumn(tuple(values), offsets_of(np.concatenate(lengths)), np.concatenate(codes))
 
 
 @dataclass(frozen=True)
 class ValueDictionary:
-    """The distinct values of a field, in ascending order, and where the rows of each are."""
+    """The distinct values of a field, ascending, and where the rows of each are."""
 
     field: str
     written: memoryview  # all values in UTF-8, one after another
-    ends: NDArray[np.uint32]  # shape ``(n + 1,)``: where each value begins, and the last ends
-    starts: NDArray[np.uint32]  # shape ``(n + 1,)``: where each value's rows begin, and the last's end
+    ends: NDArray[np.uint32]  # ``(n + 1,)``: where each value starts, and the last ends
+    starts: NDArray[np.uint32]  # ``(n + 1,)``: where each value's rows start, and the last's end
 
     def __len__(self) -> int:
         """How many values."""
         return len(self.ends) - 1
 
     def value(self, code: int) -> str:
-        """The value at a place. Raises IndexCorrupt if it is no UTF-8."""
+        """The value with this code. Raises IndexCorrupt if it is not UTF-8."""
         try:
             return str(self._bytes(code), "utf-8")
         except UnicodeDecodeError as error:
             raise IndexCorrupt(f"column {self.field} has an unreadable value") from error
 
     def values(self) -> list[str]:
-        """All values, ascending. Raises IndexCorrupt if one is no UTF-8."""
+        """All values, ascending. Raises IndexCorrupt if one is not UTF-8."""
         return [self.value(code) for code in range(len(self))]
 
     def find(self, value: str) -> int | None:
-        """The place of a value, by binary search; None if no row has it."""
+        """The code of a value; None if no row has it."""
         wanted = value.encode(errors="surrogatepass")  # no dictionary has a value that is not valid Unicode
         place = bisect_left(range(len(self)), wanted, key=self._bytes)
         return place if place < len(self) and self._bytes(place) == wanted else None
@@ -181,7 +167,7 @@ class Postings:
         return self.dictionary.values()
 
     def value(self, code: int) -> str:
-        """The value with this number."""
+        """The value with this code."""
         return self.dictionary.value(code)
 
     def counts(self, mask: Mask | None) -> NDArray[np.int64]:
@@ -202,14 +188,14 @@ class ListPart(FieldPart):
         self._dictionaries: dict[str, ValueDictionary] = {}
 
     def open(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
-        """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
+        """Take the bytes of the :meth:`spans` of the same fields. Raises IndexCorrupt."""
         known = [field for field in fields if field in self._names]
         for field, values, offsets in zip(known, data[::2], data[1::2], strict=True):
             if field not in self._dictionaries:
                 self._dictionaries[field] = self._dictionary(field, values, offsets)
 
     def row_spans(self, where: RowFilter) -> list[Span]:
-        """What :meth:`matching` needs of fields that were opened; a span for each value that a row has."""
+        """What :meth:`matching` needs of opened fields: a span per known value."""
         return [
             Span(self._sections, self._names[field][2], first * self._type.itemsize, length)
             for field, allowed in where.items()
@@ -237,7 +223,7 @@ class ListPart(FieldPart):
         return Postings(self._dictionaries[field], self._checked(field, rows))
 
     def _ranges(self, field: str, allowed: Collection[str]) -> list[tuple[int, int]]:
-        """Where the rows of some values lie: the first's place, and how many bytes."""
+        """Where the rows of some values lie: the first row's position, and the number of bytes."""
         dictionary = self._dictionaries.get(field)
         if dictionary is None:  # passages without the field have none of the allowed values
             return []
@@ -248,13 +234,13 @@ class ListPart(FieldPart):
     def _dictionary(self, field: str, values: memoryview, offsets: memoryview) -> ValueDictionary:
         known = np.frombuffer(offsets, dtype="<u4") if len(offsets) % 8 == 0 and len(offsets) >= 16 else None
         if known is None:
-            raise IndexCorrupt(f"column {field} does not say where its values are")
+            raise IndexCorrupt(f"column {field} has no readable offsets")
         ends, starts = np.split(known, 2)
         rows_bytes = self._sections.size(self._names[field][2])
         if ends[0] or (ends[1:] < ends[:-1]).any() or ends[-1] != len(values):
-            raise IndexCorrupt(f"column {field} has its values elsewhere than it says")
+            raise IndexCorrupt(f"column {field} has invalid offsets of values")
         if starts[0] or (starts[1:] <= starts[:-1]).any() or int(starts[-1]) * self._type.itemsize != rows_bytes:
-            raise IndexCorrupt(f"column {field} has its rows elsewhere than it says")
+            raise IndexCorrupt(f"column {field} has invalid offsets of rows")
         return ValueDictionary(field, values, ends, starts)
 
     def _checked(self, field: str, data: memoryview) -> Rows:
@@ -274,8 +260,9 @@ def decode_lists(part: ListPart, count: int, gather: Gather) -> Mapping[str, Lis
         if any(one >= other for one, other in pairwise(values)):
             raise IndexCorrupt(f"column {field} has its values in disorder")
         rows = postings.rows.astype(np.int64)
-        of_value = np.repeat(np.arange(len(values)), np.diff(starts))
-        if ((np.diff(rows) <= 0) & (np.diff(of_value) == 0)).any():
+        codes = np.repeat(np.arange(len(values), dtype=np.int32), np.diff(starts))
+        if ((np.diff(rows) <= 0) & (np.diff(codes) == 0)).any():
             raise IndexCorrupt(f"column {field} has its rows in disorder")
-        columns[field] = ListColumn.from_postings(values, starts, postings.rows, count)
+        by_row = np.argsort(rows, kind="stable")
+        columns[field] = ListColumn(values, offsets_of(np.bincount(rows, minlength=count)), codes[by_row])
     return columns

@@ -1,8 +1,8 @@
 """Which entities the rows of some segments name, by row and by entity, and which pairs rows name together.
 
-The entity graph is computed from these. An entity is all spellings of a name that differ only in case, in spaces or in
-the form of their characters. Entities are numbered in the order of their names. :class:`Mentions` depends only on the
-segments and is kept as long as they are; :class:`ScopedMentions` sees only the rows that pass a filter.
+The entity graph is computed from these. An entity is all spellings of a name that differ in case, spaces or character
+forms only. Entities are numbered in the order of their names. :class:`Mentions` depends on the segments alone and is
+kept with them; :class:`ScopedMentions` sees the rows that pass a filter.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cicada.index.arrays import indices_of, offsets_of
 from cicada.index.columns import Mask, ValueNumbering
 from cicada.index.list_columns import Postings, Rows
 from cicada.text.normal import folded
@@ -29,8 +30,7 @@ class SegmentMentions:
     """The entities of each row of a segment."""
 
     rows: NDArray[np.uint32]  # the rows that name an entity, ascending
-    starts: NDArray[np.int64]
-    """Shape ``(len(rows) + 1,)``: where each of these rows begins in ``entities``, and the last ends."""
+    starts: NDArray[np.int64]  # ``(len(rows) + 1,)``: where each row starts in ``entities``, and the last ends
     entities: Entities  # ascending and distinct in each row
 
     @classmethod
@@ -47,12 +47,8 @@ class SegmentMentions:
 
     def of_rows(self, rows: Rows) -> Entities:
         """The entities of rows that name some, row after row."""
-        places = np.searchsorted(self.rows, rows)
-        lengths = self.starts[places + 1] - self.starts[places]
-        ends = np.cumsum(lengths)
-        if not len(ends):
-            return np.zeros(0, dtype=np.int32)
-        found: Entities = self.entities[np.repeat(self.starts[places] - ends + lengths, lengths) + np.arange(ends[-1])]
+        starts = self.starts[np.searchsorted(self.rows, rows)]
+        found: Entities = self.entities[indices_of(starts, self.lengths(rows))]
         return found
 
     def lengths(self, rows: Rows) -> NDArray[np.int64]:
@@ -67,9 +63,8 @@ class Mentions:
 
     spellings: ValueNumbering
     entity_of: Entities  # by spelling
-    by_entity: NDArray[np.int32]  # the spellings, those of one entity together, in the entities' order
-    begins: NDArray[np.int64]
-    """Shape ``(entities + 1,)``: where each entity's spellings begin there, and the last's end."""
+    by_entity: NDArray[np.int32]  # the spellings, sorted by entity
+    begins: NDArray[np.int64]  # ``(entities + 1,)``: where each entity's spellings start there, and the last's end
     segments: tuple[SegmentMentions, ...]
 
     @classmethod
@@ -81,8 +76,7 @@ class Mentions:
         names = [folded(values[owner][code]) for owner, code in pairs]
         number = {name: entity for entity, name in enumerate(sorted(set(names)))}
         entity_of = np.fromiter((number[name] for name in names), dtype=np.int32, count=len(names))
-        begins = np.zeros(len(number) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(entity_of, minlength=len(number)), out=begins[1:])
+        begins = offsets_of(np.bincount(entity_of, minlength=len(number)))
         return cls(
             spellings,
             entity_of,
@@ -115,9 +109,9 @@ class ScopedMentions:
     def __init__(
         self, mentions: Mentions, postings: Sequence[Postings], allowed: Sequence[Mask | None], total: int
     ) -> None:
-        """Take the postings that the mentions were made of, and for each segment the rows that pass; None for all.
+        """Take the postings of the mentions, and for each segment a mask of the rows that pass, None for all.
 
-        ``total`` counts the rows that pass in all segments of the scope, those without mentions included.
+        ``total`` counts the rows that pass in the whole scope, those without mentions included.
         """
         self.mentions = mentions
         self.total = total
@@ -134,14 +128,14 @@ class ScopedMentions:
         return counts
 
     def segments(self) -> list[tuple[SegmentMentions, Mask | None]]:
-        """Each segment, and a mask of those of its rows with mentions that pass; None for all."""
+        """Each segment, and a mask of its rows with mentions, None for all."""
         return [
             (segment, None if mask is None else mask[segment.rows])
             for segment, mask in zip(self.mentions.segments, self._allowed, strict=True)
         ]
 
     def find(self, name: str) -> int | None:
-        """The entity of a name, however it is spelt; None if no row that passes names it."""
+        """The entity of a name in any spelling; None if no row that passes names it."""
         wanted = folded(name)
         entity = bisect_left(range(self.mentions.entities), wanted, key=self.key)
         found = entity < self.mentions.entities and self.key(entity) == wanted and self.counts[entity] > 0
@@ -152,7 +146,7 @@ class ScopedMentions:
         return folded(self._spelling(int(self.mentions.by_entity[self.mentions.begins[entity]])))
 
     def name(self, entity: int) -> str:
-        """The name of an entity, as most rows that pass spell it; of equally many, the first in order."""
+        """The most frequent spelling of an entity in the rows that pass; of equals, the first in order."""
         spellings = self.mentions.spellings_of(entity)
         if len(spellings) == 1:
             return self._spelling(spellings[0])
@@ -174,7 +168,7 @@ class ScopedMentions:
         return first
 
     def partners(self, entity: int) -> tuple[Entities, Counts]:
-        """The entities that a row names together with one, ascending, and how many rows name both."""
+        """The entities that rows name together with one, ascending, and how many rows name both."""
         rows = self.rows(entity)
         named = np.concatenate(
             [segment.of_rows(of_segment) for segment, of_segment in zip(self.mentions.segments, rows, strict=True)]
@@ -188,9 +182,9 @@ class ScopedMentions:
         return found[others].astype(np.int32), counts[others].astype(np.int64)
 
     def hops_to(self, entity: int, max_hops: int) -> NDArray[np.int8]:
-        """How many hops over rows in common each entity is from one; -1 where more than ``max_hops``, or for ever.
+        """The number of hops over common rows from one entity to each other, ``(entities,)``; -1 beyond ``max_hops``.
 
-        Shape ``(entities,)``. A breadth-first search, each hop of which is one pass over all mentions.
+        A breadth-first search; each hop is one pass over all mentions.
         """
         hops = np.full(self.mentions.entities, -1, dtype=np.int8)
         hops[entity] = 0
@@ -235,9 +229,8 @@ def _common(one: Rows, other: Rows) -> Rows:
     return common
 
 
-BLOCK_PAIRS = 2_000_000  # pairs that are counted at a time: about 50 bytes each
-MAX_PAIRS = 50_000_000
-"""Pairs in rows that are looked at for one answer; beyond that the best so far are returned as incomplete."""
+BLOCK_PAIRS = 2_000_000  # pairs counted at a time: about 50 bytes each
+MAX_PAIRS = 50_000_000  # pairs of rows counted for one answer; beyond that the result is incomplete
 
 
 @dataclass(frozen=True)
@@ -253,9 +246,9 @@ class Pairs:
 def frequent_pairs(scoped: ScopedMentions, limit: int, *, max_pairs: int = MAX_PAIRS) -> Pairs:
     """The pairs that most rows name together.
 
-    Entities are taken in the order of their counts, a block at a time, each with all that are rarer: a pair has no more
-    rows than either of its entities, so that no later pair can be better once the best are more than the next count.
-    (Fagin, Lotem and Naor, Optimal aggregation algorithms for middleware, 2003: the threshold.)
+    Entities are taken by descending count, a block at a time, each with all rarer ones. A pair has no more rows than
+    either entity, so the search ends once the best pairs exceed the next count. (The threshold algorithm: Fagin, Lotem
+    and Naor, Optimal aggregation algorithms for middleware, 2003.)
     """
     order = np.argsort(-scoped.counts, kind="stable")
     order = order[: int(np.count_nonzero(scoped.counts))]
@@ -315,12 +308,9 @@ def _pairs_of(
     if mask is not None:
         hit &= np.repeat(mask, np.diff(segment.starts))
     mentions = np.flatnonzero(hit)
-    if not len(mentions):
-        return np.zeros(0, dtype=np.int64)
     row = np.searchsorted(segment.starts, mentions, side="right") - 1
     sizes = segment.starts[row + 1] - segment.starts[row]
-    ends = np.cumsum(sizes)
-    others = np.repeat(segment.starts[row] - ends + sizes, sizes) + np.arange(ends[-1])
+    others = indices_of(segment.starts[row], sizes)
     one = np.repeat(of_mention[mentions], sizes).astype(np.int64)
     other = of_mention[others].astype(np.int64)
     later = other > one

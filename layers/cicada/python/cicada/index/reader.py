@@ -1,4 +1,4 @@
-"""The index in a function's memory: loaded once, kept warm, and refreshed beside the answers."""
+"""The index in a function's memory: loaded once, kept warm, and refreshed in the background."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 class Patience:
-    """Starts a look when one is due, one for all callers that wait. Safe for several threads.
+    """Starts a look when one is due, one for all callers that wait. Thread-safe.
 
-    A function is frozen between its calls, with its threads: a look beside calls of a few milliseconds never ends. So a
-    function with such calls waits for a look that is due.
+    A function and its threads are frozen between calls, so a background look beside calls of a few milliseconds never
+    ends. A function with such calls waits for a look that is due.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Patience:
     ) -> None:
         """Take the look, which handles its own errors, and whether one is due.
 
-        A caller waits for at most ``wait_s`` seconds (0: none waits), and after waiting did not help, no caller waits
-        for ``rest_s`` seconds. The clock counts the time for which a function was frozen.
+        A caller waits at most ``wait_s`` seconds (0: none waits). After waiting did not help, no caller waits for
+        ``rest_s`` seconds. The clock includes the time for which the function was frozen.
         """
         self._look = look
         self._due = due
@@ -50,13 +50,13 @@ class Patience:
         self._looking: threading.Thread | None = None
 
     def wait(self, at_most_s: float = math.inf) -> None:
-        """Wait for a look if one is due, until it has succeeded or failed, or the time is over."""
+        """Wait for a look if one is due, until it ends or the time is over."""
         time_s = min(self._wait_s, at_most_s)
         if time_s <= 0 or not self._due() or 0 <= self._clock() - self._gave_up_at < self._rest_s:
             return
         began_s = time.monotonic()
         own = late = False
-        # A look that another call began may fail because the function was frozen during it: then begin one more.
+        # A look that another call began may fail because the function was frozen meanwhile: then begin one more.
         while self._due() and not (own or late):
             looking, own = self._begun()
             looking.join(max(0.0, began_s + time_s - time.monotonic()))
@@ -64,12 +64,13 @@ class Patience:
         if self._due():
             self._gave_up_at = self._clock()
             logger.warning(
-                "not looked in time: what is held answers" if late else "the look failed: what is held answers",
+                "version check %s: serving the held version",
+                "too slow" if late else "failed",
                 extra={"waited_s": round(time.monotonic() - began_s, 3)},
             )
 
     def _begun(self) -> tuple[threading.Thread, bool]:
-        """The look under way, and whether this call began it."""
+        """The running look, and whether this call began it."""
         with self._starting:
             if self._looking is not None and self._looking.is_alive():
                 return self._looking, False
@@ -78,13 +79,11 @@ class Patience:
             return self._looking, True
 
 
-REFRESH_INTERVAL_S = 5.0  # how often a running function looks for a new version, in seconds
-RETRY_INTERVAL_S = 60.0  # how often segments that could not be read are tried again, in seconds
+REFRESH_INTERVAL_S = 5.0  # seconds between looks for a new version
+RETRY_INTERVAL_S = 60.0  # seconds between attempts to read unreadable segments
 EAGER_BYTES = 16 * 2**20  # a version up to this size is read whole before it is searched: ranges would hardly be faster
-SWAP_BYTES = 128 * 2**20
-"""A new version with more to load is used before it is loaded, so that two do not fill the memory."""
-TEXT_BYTES = 256 * 2**20
-"""A version's compressed texts are kept in memory up to this size; else they are read when they are shown."""
+SWAP_BYTES = 128 * 2**20  # a new version with more to load is used cold, so that two do not fill the memory
+TEXT_BYTES = 256 * 2**20  # a version's compressed texts are held in memory up to this size
 
 
 @dataclass(frozen=True)
@@ -94,15 +93,14 @@ class _Held:
 
 
 class IndexReader:
-    """Holds the current version. Safe for several threads.
+    """Holds the current version. Thread-safe.
 
-    The first caller waits for the manifest and the segments' heads; then it can search, by ranges. A thread of the
-    reader loads the rest beside the searches. It also looks for new versions: every few seconds, and when
-    :meth:`refresh_soon` asks for it (a function is frozen between its invocations, with its threads). A new version is
-    loaded before it replaces the old one; while it cannot be loaded, the old one stays in use.
+    The first caller waits for the manifest and the segments' heads, and can then search by ranges. A thread loads the
+    rest, and looks for new versions every few seconds and on :meth:`refresh_soon`. A new version is loaded before it
+    replaces the old one, which stays in use if the new one cannot be loaded.
 
-    With a patience, a caller that asks for the current version waits when a look is due: see :class:`Patience`. What
-    loads a version raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable if it cannot be loaded.
+    With ``patience_s``, :meth:`current` waits for a look that is due: see :class:`Patience`. What loads a version
+    raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable.
     """
 
     def __init__(
@@ -118,14 +116,10 @@ class IndexReader:
         patience_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take the store of the index, and the model that queries are embedded with. Reads nothing yet.
+        """Take the store and the embedding model of queries. Reads nothing yet.
 
-        Args:
-            refresh_interval_s: see :data:`REFRESH_INTERVAL_S`, as for the next three.
-            eager_bytes, swap_bytes, text_bytes: in bytes.
-            patience_s: seconds that :meth:`current` waits at most when a look is due; 0 (never) where calls last long
-                enough for looks beside them.
-            clock: seconds, including those for which the function was frozen.
+        ``patience_s`` is the longest wait of :meth:`current` for a look that is due, 0 for none; ``clock`` includes the
+        time for which the function was frozen. See the constants for the other numbers.
         """
         self._store = store
         self._rounds = RoundReader(store)
@@ -139,8 +133,7 @@ class IndexReader:
         self._loading = threading.Lock()
         self._tried_at = -math.inf
         self._looked_at = -math.inf  # when the last successful look began
-        self._coming: _Held | None = None
-        """A new version that is opened and not yet loaded; the next look continues one that failed half way."""
+        self._coming: _Held | None = None  # opened, not yet loaded: the next look continues a failed load
         self._wake = threading.Event()
         self._partial_at = float("-inf")
         self._searched = False
@@ -149,7 +142,7 @@ class IndexReader:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._patience = Patience(
-            self._look_and_tell,
+            self._look_and_log,
             lambda: self._is_past(self._looked_at),
             wait_s=patience_s,
             rest_s=refresh_interval_s,
@@ -157,10 +150,7 @@ class IndexReader:
         )
 
     def current(self, within_s: float = math.inf) -> LoadedIndex:
-        """The version to search. The first call loads it; later ones read nothing.
-
-        With a patience, a call waits for a look that is due, at most ``within_s`` seconds.
-        """
+        """The version to search. The first call loads it; later ones wait at most ``within_s`` for a look."""
         held = self._held or self._first()
         self._start()
         if not self._closed:
@@ -168,24 +158,24 @@ class IndexReader:
         return (self._held or held).index
 
     def refresh(self) -> None:
-        """Look for a new version, and load it. If this fails it raises, and the held version stays."""
+        """Look for a new version, and load it. The held version stays if this raises."""
         with self._loading:
             self._load()
 
     def refresh_soon(self) -> None:
-        """Make the thread look for a new version, or load the first one, unless it just did. Returns at once."""
+        """Make the thread look for a new version, or load the first one, unless it just did."""
         self._start()
         if self._is_past(self._tried_at):
             self._wake.set()
 
     def warm_soon(self) -> None:
-        """Make the thread load what searches still have to read; called at the end of a search."""
+        """Make the thread load what searches still read; called at the end of a search."""
         self._searched = True
         if not self._warmed:
             self._wake.set()
 
     def warm_up(self) -> None:
-        """Load what searches would have to read, and return when it is in memory."""
+        """Load all that searches read, before returning."""
         held = self._held or self._first()
         index = self._as_far_as_allowed(held.index, self._warm)
         with self._loading:
@@ -194,14 +184,14 @@ class IndexReader:
                 self._warmed = True
 
     def after_damage(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
-        """What to search after a search met a damaged or missing segment: a newer version, or the rest of this one.
+        """What to search after a search met a damaged segment: a newer version, or the rest of this one.
 
-        Raises the error if it is not about a segment, or if the version does not allow answers without one.
+        Raises the error if it is not about a segment, or the version does not allow partial answers.
         """
         held = self._held
         if held is not None and held.index is index:
             with contextlib.suppress(CicadaError):
-                self.refresh()  # a version that was replaced long ago may have been collected
+                self.refresh()  # garbage collection may have deleted a version replaced long ago
         if (held := self._held) is not None and held.index.manifest.version != index.manifest.version:
             return held.index
         rest = rest_of(index, error)
@@ -259,7 +249,7 @@ class IndexReader:
         return self._as_far_as_allowed(index, self._load_at_once) if self._warmed else index
 
     def _as_far_as_allowed(self, index: LoadedIndex, load: Callable[[LoadedIndex], None]) -> LoadedIndex:
-        """Load a version; returns it without the segments that cannot be read, if it allows that."""
+        """Load a version, without unreadable segments if it allows that."""
         while True:
             try:
                 load(index)
@@ -275,7 +265,7 @@ class IndexReader:
         )
 
     def _warm(self, index: LoadedIndex) -> None:
-        """Load everything that searches of a version read, and its texts if they fit."""
+        """Load all that searches read, and the texts if they fit."""
         for segment in index.segments:
             self._rounds.load(segment.sections, segment.warm_names)
         if sum(segment.sections.size(BLOCKS) for segment in index.segments) <= self._text_bytes:
@@ -289,7 +279,7 @@ class IndexReader:
                 self._thread.start()
 
     def _is_past(self, moment: float) -> bool:
-        """Whether a moment is longer ago than the interval, or the clock was set back since."""
+        """Whether a moment is longer ago than the refresh interval, or the clock was set back since."""
         return not 0 <= self._clock() - moment < self._refresh_interval_s
 
     def _keep_fresh(self) -> None:
@@ -299,19 +289,19 @@ class IndexReader:
             if self._closed:
                 return
             if self._is_past(self._tried_at):
-                self._look_and_tell()
+                self._look_and_log()
             if self._searched and not self._warmed:
-                _telling(self.warm_up)
+                _logging_errors(self.warm_up)
 
-    def _look_and_tell(self) -> None:
+    def _look_and_log(self) -> None:
         """Look for a new version, unless another thread has just done so."""
         with self._loading:
             if self._is_past(self._looked_at):
-                _telling(self._load)
+                _logging_errors(self._load)
 
 
-def _telling(do: Callable[[], object]) -> None:
-    """Run in the background: log what fails, so that no error ends the thread."""
+def _logging_errors(do: Callable[[], object]) -> None:
+    """Run, and log errors, so that none ends the thread."""
     try:
         do()
     except IndexMissing:

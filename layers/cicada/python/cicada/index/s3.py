@@ -1,4 +1,4 @@
-"""The index in an S3 bucket, by the SDK."""
+"""The index in an S3 bucket, accessed by the SDK."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from botocore.config import Config
@@ -23,14 +24,14 @@ CLIENT_CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 4},
     max_pool_connections=PARALLEL_READS + 1,  # the refresh reads beside a load
 )
-"""What the S3 client is to be made with: time-outs in seconds."""
+"""For the S3 client; timeouts in seconds."""
 WORKER_CONFIG = CLIENT_CONFIG.merge(
     Config(connect_timeout=1, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
 )
-"""The same for a worker that somebody waits for: a store that hangs soon leaves the answer to the next strategy."""
+"""The same for a worker whose user waits: it gives up early, so that another strategy can answer."""
 
-BODY_ATTEMPTS = 3  # the SDK retries a request, but not a response that breaks off in its body
-CONFLICT_ATTEMPTS = 5  # S3 answers 409 to a conditional write that met another one in flight, and asks to try again
+BODY_ATTEMPTS = 3  # the SDK retries requests, but not responses that break off in their body
+CONFLICT_ATTEMPTS = 5  # S3 answers 409 to a conditional write during another one in flight: it asks for a retry
 
 _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
 
@@ -64,67 +65,64 @@ class S3Store:
         condition = {"IfNoneMatch": "*"} if replaces is None else {"IfMatch": replaces}
         checksum = base64.b64encode(hashlib.sha256(data).digest()).decode()
         for attempt in range(CONFLICT_ATTEMPTS):
-            try:
-                written = self._client.put_object(
-                    Bucket=self._bucket, Key=key, Body=data, ChecksumSHA256=checksum, **condition
-                )
-            except ClientError as error:
-                match _status(error):
-                    case 412 | 404 if _code(error) != "NoSuchBucket":  # 404: If-Match on an object that is gone
-                        raise PreconditionFailed(key) from error
-                    case 409 if attempt + 1 < CONFLICT_ATTEMPTS:
-                        self._sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 (jitter, no secret)
-                    case 409:
-                        raise PreconditionFailed(key) from error
-                    case _:
-                        raise self._unavailable("write", key, error) from error
-            except _FAILURES as error:
-                raise self._unavailable("write", key, error) from error
-            else:
-                return str(written["ETag"])
+            with self._faults("write", key):
+                try:
+                    written = self._client.put_object(
+                        Bucket=self._bucket, Key=key, Body=data, ChecksumSHA256=checksum, **condition
+                    )
+                    return str(written["ETag"])
+                except ClientError as error:
+                    match _status(error):
+                        case 412 | 404 if _code(error) != "NoSuchBucket":  # 404: If-Match on an object that is gone
+                            raise PreconditionFailed(key) from error
+                        case 409 if attempt + 1 < CONFLICT_ATTEMPTS:
+                            self._sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 (jitter, no secret)
+                        case 409:
+                            raise PreconditionFailed(key) from error
+                        case _:
+                            raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def entries(self, prefix: str) -> Iterator[StoredEntry]:  # noqa: D102
-        try:
+        with self._faults("list", prefix):
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
                 for found in page.get("Contents", ()):
                     yield StoredEntry(str(found["Key"]), int(found["Size"]), found["LastModified"])
-        except _FAILURES as error:
-            raise self._unavailable("list", prefix, error) from error
 
     def delete(self, key: str) -> None:  # noqa: D102
-        try:
+        with self._faults("delete", key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
-        except _FAILURES as error:
-            raise self._unavailable("delete", key, error) from error
 
     def _get(self, key: str, **conditions: str) -> StoredObject | None:
         """The object or its range; None if S3 answers that it has not changed."""
         for attempt in range(BODY_ATTEMPTS):
-            try:
-                found = self._client.get_object(Bucket=self._bucket, Key=key, **conditions)
-            except ClientError as error:
-                match _status(error):
-                    case 304:
-                        return None
-                    case 404 if _code(error) != "NoSuchBucket":
-                        raise ObjectMissing(key) from error
-                    case 416:
-                        raise _RangeBeyondEndError from error
-                    case _:
-                        raise self._unavailable("read", key, error) from error
-            except _FAILURES as error:
-                raise self._unavailable("read", key, error) from error
-            try:
-                with found["Body"] as body:
-                    return StoredObject(body.read(), str(found["ETag"]))
-            except _FAILURES as error:
-                if attempt + 1 == BODY_ATTEMPTS:
-                    raise self._unavailable("read", key, error) from error
+            with self._faults("read", key):
+                try:
+                    found = self._client.get_object(Bucket=self._bucket, Key=key, **conditions)
+                except ClientError as error:
+                    match _status(error):
+                        case 304:
+                            return None
+                        case 404 if _code(error) != "NoSuchBucket":
+                            raise ObjectMissing(key) from error
+                        case 416:
+                            raise _RangeBeyondEndError from error
+                        case _:
+                            raise
+                try:
+                    with found["Body"] as body:
+                        return StoredObject(body.read(), str(found["ETag"]))
+                except _FAILURES:
+                    if attempt + 1 == BODY_ATTEMPTS:
+                        raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _unavailable(self, what: str, key: str, error: Exception) -> IndexUnavailable:
-        return IndexUnavailable(f"S3 could not {what} s3://{self._bucket}/{key}: {error}")
+    @contextmanager
+    def _faults(self, what: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except _FAILURES as error:
+            raise IndexUnavailable(f"S3 could not {what} s3://{self._bucket}/{key}: {error}") from error
 
 
 class _RangeBeyondEndError(Exception):

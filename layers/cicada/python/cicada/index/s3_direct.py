@@ -1,6 +1,6 @@
-"""The index in an S3 bucket, read by requests that this module signs itself over kept-alive connections.
+"""The index in an S3 bucket, read by self-signed requests over kept-alive connections.
 
-Importing and calling the SDK costs a cold function most of its time. Writing, listing and deleting use the SDK.
+Importing and calling the SDK takes most of a cold function's time. Writing, listing and deleting use the SDK.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TypeVar
 
@@ -24,16 +25,14 @@ from cicada.errors import IndexUnavailable
 from cicada.index.ports import ObjectMissing, ObjectStore, StoredEntry, StoredObject
 from cicada.index.s3_signing import BucketEndpoint, Credentials, CredentialSource, Signer, endpoint_of, region_of
 
-IDLE_S = 5.0
-"""An idle connection is used again for this long, in seconds by the wall clock: S3 closes it soon after, and a frozen
-function does not notice that."""
+IDLE_S = 5.0  # wall-clock seconds to reuse a connection: S3 closes it soon after, unnoticed by a frozen function
 
 
 class ConnectionPool:
-    """Opens connections, and reuses idle ones. Safe for several threads; a forked process opens its own."""
+    """Opens connections, and reuses idle ones. Thread-safe; a forked process opens its own."""
 
     def __init__(self, endpoint: BucketEndpoint, *, connect_timeout_s: float, environ: Mapping[str, str]) -> None:
-        """Take the endpoint; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
+        """Take the endpoint. ``AWS_CA_BUNDLE`` names the certificates to trust, as for the SDK."""
         self._endpoint = endpoint
         self._connect_timeout_s = connect_timeout_s
         self._bundle = environ.get("AWS_CA_BUNDLE")
@@ -43,9 +42,9 @@ class ConnectionPool:
         self._process = os.getpid()
 
     def idle(self) -> HTTPConnection | None:
-        """A connection that was given back, and that the host has not closed as far as is known; None if none is."""
+        """A returned connection that the host has not visibly closed, or None."""
         while True:
-            if self._process != os.getpid():  # the parent goes on using them
+            if self._process != os.getpid():  # after a fork the parent keeps using them
                 self._process, self._idle = os.getpid(), []
             try:
                 connection, since = self._idle.pop()
@@ -79,7 +78,7 @@ class ConnectionPool:
 
 
 def _readable(sock: socket.socket | None) -> bool:
-    """Whether an idle connection is readable: S3 sends nothing unasked, so it was closed."""
+    """Whether an idle connection is readable, which means that S3 closed it."""
     if sock is None:
         return True
     poll = select.poll()
@@ -88,12 +87,10 @@ def _readable(sock: socket.socket | None) -> bool:
 
 
 ATTEMPTS = 4  # requests for one read, not counting those on connections that S3 had closed
-BACKOFF_S = 0.05
-"""The longest wait before the second attempt, in seconds; it doubles with each attempt. The wait is random."""
+BACKOFF_S = 0.05  # the longest random wait before the second attempt; it doubles with each attempt
 STEP_BYTES = 2**20  # read at a time; the time budget is checked between reads
 PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
-"""Environment variables that configure a proxy."""
-ERROR_BYTES = 64 * 2**10  # read of an error's description
+ERROR_BYTES = 64 * 2**10  # read of an error's body
 
 _TRANSIENT = frozenset((429, 500, 502, 503, 504))
 _EXPIRED = frozenset(("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"))
@@ -105,7 +102,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class ReadTimeouts:
-    """Time-outs in seconds. They are short: a user waits for the answer, and another strategy may still give one."""
+    """Timeouts in seconds. They are short because a user waits, and another strategy may still answer."""
 
     connect_s: float = 1.0
     read_s: float = 4.0  # without a byte
@@ -129,9 +126,8 @@ class DirectS3Store:
     ) -> None:
         """Take the bucket. Nothing is imported, connected or read yet.
 
-        ``environ`` names the region, the credentials, and optionally an endpoint instead of S3's, as for the SDK.
-        ``sdk`` makes the store that writes, lists and deletes, on first use. Raises SettingsInvalid if the environment
-        names no region, or an invalid endpoint.
+        ``environ`` has the region, the credentials and an optional endpoint, as for the SDK. ``sdk`` makes the store
+        that writes, lists and deletes, on first use. Raises SettingsInvalid for a missing region or invalid endpoint.
         """
         region = region_of(environ)
         self._bucket = bucket
@@ -140,8 +136,7 @@ class DirectS3Store:
         self._connections = ConnectionPool(self._endpoint, connect_timeout_s=patience.connect_s, environ=environ)
         self._credentials = CredentialSource(environ)
         self._signer = Signer(region)
-        self._make_sdk = sdk or (lambda: _sdk_store(bucket))
-        self._sdk: ObjectStore | None = None
+        self._sdk = cache(sdk or (lambda: _sdk_store(bucket)))
         self._sleep = sleep
 
     def read(self, key: str) -> StoredObject:  # noqa: D102 (the port's contract)
@@ -173,18 +168,13 @@ class DirectS3Store:
         return found
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:  # noqa: D102
-        return self._by_sdk().write(key, data, replaces=replaces)
+        return self._sdk().write(key, data, replaces=replaces)
 
     def entries(self, prefix: str) -> Iterator[StoredEntry]:  # noqa: D102
-        return self._by_sdk().entries(prefix)
+        return self._sdk().entries(prefix)
 
     def delete(self, key: str) -> None:  # noqa: D102
-        self._by_sdk().delete(key)
-
-    def _by_sdk(self) -> ObjectStore:
-        if self._sdk is None:
-            self._sdk = self._make_sdk()
-        return self._sdk
+        self._sdk().delete(key)
 
     def _get(
         self, key: str, headers: Mapping[str, str], take: Callable[[HTTPResponse, float], _Result]
@@ -218,8 +208,16 @@ class DirectS3Store:
         deadline: float,
     ) -> _Result | None:
         connection, response = self._ask(key, headers, credentials, deadline)
+        result: _Result | None
         try:
-            result = self._taken(key, response, take, deadline)
+            match response.status:
+                case 200 | 206 | 416:
+                    result = take(response, deadline)
+                case 304:
+                    response.read()
+                    result = None
+                case _:
+                    raise self._failure(key, response)
         except BaseException:
             connection.close()  # part of the response may be unread
             raise
@@ -251,37 +249,26 @@ class DirectS3Store:
                 connection.close()
                 raise
 
-    def _taken(
-        self, key: str, response: HTTPResponse, take: Callable[[HTTPResponse, float], _Result], deadline: float
-    ) -> _Result | None:
-        match response.status:
-            case 200 | 206 | 416:
-                return take(response, deadline)
-            case 304:
-                response.read()
-                return None
-        raise self._failure(key, response)
-
     def _failure(self, key: str, response: HTTPResponse) -> Exception:
-        """The error that an unsuccessful response stands for."""
+        """The error of an unsuccessful response."""
         found = _CODE.search(response.read(ERROR_BYTES))
         code = found[1].decode(errors="replace") if found else ""
-        told = f"{response.status} {code or response.reason}"
+        problem = f"{response.status} {code or response.reason}"
         if response.status == 404 and code != "NoSuchBucket":
             return ObjectMissing(key)
         if code in _EXPIRED:
-            return _ExpiredError(told)
+            return _ExpiredError(problem)
         if response.status in _TRANSIENT or code == "RequestTimeout":
-            return _TransientError(told)
+            return _TransientError(problem)
         elsewhere = response.headers.get("x-amz-bucket-region")
-        return self._unavailable(key, f"{told} (the bucket lies in {elsewhere})" if elsewhere else told)
+        return self._unavailable(key, f"{problem} (the bucket lies in {elsewhere})" if elsewhere else problem)
 
     def _unavailable(self, key: str, why: str) -> IndexUnavailable:
         return IndexUnavailable(f"S3 could not read s3://{self._bucket}/{key}: {why}")
 
 
 class _TransientError(Exception):
-    """A failure that a retry may cure: a throttle, a truncated body, the response to another request."""
+    """A failure worth a retry: a throttle, a truncated body, the response to another request."""
 
 
 class _ExpiredError(Exception):
@@ -300,13 +287,13 @@ def _whole(response: HTTPResponse, deadline: float) -> StoredObject:
 
 
 def _range(response: HTTPResponse, start: int, buffer: memoryview, deadline: float) -> int:
-    """Read the range that was asked for, or as much of it as the object has."""
-    told = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if response.status != 206 or told is None:
+    """Read the requested range, or as much of it as the object has."""
+    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status != 206 or match is None:
         raise _TransientError(f"an answer {response.status} without a range to the read of a range")
-    first, last, size = map(int, told.groups())
+    first, last, size = map(int, match.groups())
     if first != start or last + 1 != min(start + len(buffer), size) or response.length != last + 1 - first:
-        raise _TransientError(f"another range than was asked for: {told[0]}")
+        raise _TransientError(f"another range than requested: {match[0]}")
     _fill(response, buffer[: response.length], deadline)
     return last + 1 - first
 
@@ -324,9 +311,9 @@ def _fill(response: HTTPResponse, buffer: memoryview, deadline: float) -> None:
 
 
 def store_for_answers(bucket: str, environ: Mapping[str, str] = os.environ) -> ObjectStore:
-    """The store for functions that a user waits for: the direct one, or the SDK's where a proxy is configured.
+    """The direct store, or the SDK's if a proxy is configured, for functions whose user waits.
 
-    Raises SettingsInvalid if the environment names no region, or an invalid endpoint.
+    Raises SettingsInvalid for a missing region or invalid endpoint.
     """
     if any(environ.get(name) for name in PROXY_NAMES):
         return _sdk_store(bucket, hurried=True)

@@ -22,7 +22,7 @@ NO_BODY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Credentials:
-    """What requests are signed with."""
+    """The credentials of a request."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -30,12 +30,12 @@ class Credentials:
 
 
 def encoded_path(*parts: str) -> str:
-    """The URL path of a bucket and key, or of a key alone, as requests and their signatures write it."""
+    """The URL path of a bucket and key, or of a key, encoded as in the signature."""
     return "/" + "/".join(quote(part, safe="/~") for part in parts)
 
 
 class Signer:
-    """Signs GET requests to a bucket of one region. Safe for several threads."""
+    """Signs GET requests to a bucket of one region. Thread-safe."""
 
     def __init__(self, region: str) -> None:
         self._region = region
@@ -44,10 +44,10 @@ class Signer:
     def headers(
         self, host: str, path: str, headers: Mapping[str, str], credentials: Credentials, now: datetime
     ) -> dict[str, str]:
-        """All headers of a GET request without a query, its signature among them.
+        """All headers of a GET request without a query, including its signature.
 
-        ``host`` has the port unless it is the scheme's default; ``path`` is from :func:`encoded_path`; the names of
-        ``headers`` are in lower case, and all of them are signed; ``now`` is in UTC.
+        ``host`` has the port unless it is the scheme's default; ``path`` is from :func:`encoded_path`; ``headers`` have
+        lower-case names, and all are signed; ``now`` is in UTC.
         """
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         date = stamp[:8]
@@ -67,7 +67,7 @@ class Signer:
         return signed
 
     def _signing_key(self, secret: str, date: str) -> bytes:
-        """Derived once for a day and secret; two threads may both derive it, with the same result."""
+        """Derived once per day and secret. Two threads may both derive it, with the same result."""
         known_for, key = self._key
         if known_for != (secret, date):
             key = f"AWS4{secret}".encode()
@@ -82,10 +82,10 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 class CredentialSource:
-    """The environment's credentials, as Lambda provides them, else the SDK's chain. Safe for several threads.
+    """The environment's credentials, as in Lambda, else those of the SDK's chain. Thread-safe.
 
-    The environment is read again for each request. The chain (profiles, SSO, roles, container credentials) refreshes
-    its credentials itself; the SDK is imported only for it.
+    The environment is read for each request. The chain (profiles, SSO, roles, containers) refreshes itself; only it
+    imports the SDK.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -94,14 +94,14 @@ class CredentialSource:
         self._lock = threading.Lock()
 
     def current(self) -> Credentials:
-        """The credentials to sign with now. Raises IndexUnavailable if there are none."""
+        """The current credentials. Raises IndexUnavailable if there are none."""
         key_id, secret = (self._environ.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
         if key_id and secret:
             return Credentials(key_id, secret, self._environ.get("AWS_SESSION_TOKEN"))
         return self._from_chain()
 
     def renewed(self, refused: Credentials) -> Credentials | None:
-        """Other credentials than the refused, expired ones; None if there are none. Raises IndexUnavailable."""
+        """Credentials other than the refused, expired ones, or None. Raises IndexUnavailable."""
         with self._lock:
             self._chain = None
         found = self.current()
@@ -117,7 +117,7 @@ class CredentialSource:
                     self._chain = get_session().get_credentials()
                 frozen = self._chain.get_frozen_credentials() if self._chain is not None else None
             except (BotoCoreError, OSError) as error:
-                raise IndexUnavailable(f"AWS credentials cannot be had: {error}") from error
+                raise IndexUnavailable(f"AWS credentials cannot be loaded: {error}") from error
         if frozen is None:
             raise IndexUnavailable("no AWS credentials were found")
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
@@ -151,7 +151,7 @@ class BucketEndpoint:
 
 
 def region_of(environ: Mapping[str, str]) -> str:
-    """The region that the environment names. Raises SettingsInvalid if it names none."""
+    """The region of the environment. Raises SettingsInvalid if there is none."""
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise SettingsInvalid("AWS_REGION is not set")
@@ -159,7 +159,7 @@ def region_of(environ: Mapping[str, str]) -> str:
 
 
 def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> BucketEndpoint:
-    """A bucket's address in its region, or at the endpoint that the environment names. Raises SettingsInvalid."""
+    """A bucket's address in its region, or at the environment's endpoint. Raises SettingsInvalid."""
     instead = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
     if instead and environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
         return _custom_endpoint(bucket, instead)
@@ -179,9 +179,9 @@ def _custom_endpoint(bucket: str, url: str) -> BucketEndpoint:
     try:
         port = parts.port or usual[parts.scheme]
     except (KeyError, ValueError) as error:
-        raise SettingsInvalid(f"{url!r} is no endpoint of S3: it must be an http or https URL") from error
+        raise SettingsInvalid(f"invalid S3 endpoint {url!r}: it must be an http or https URL") from error
     if not parts.hostname:
-        raise SettingsInvalid(f"{url!r} is no endpoint of S3: it names no host")
+        raise SettingsInvalid(f"invalid S3 endpoint {url!r}: it has no host")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     named = host if port == usual[parts.scheme] else f"{host}:{port}"
     in_path = f"{parts.path.strip('/')}/{bucket}".lstrip("/")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.corpus.indexable import WeightedText
+from cicada.index.arrays import offsets_of
 from cicada.index.lexical import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGHT_UNITS
 from cicada.index.lexical.codec import TermRows, stack
 from cicada.text.detection import indexed_language
@@ -28,8 +29,8 @@ UNKNOWN = ""
 def analyse(documents: Iterable[Sequence[WeightedText]], languages: Iterable[str | None]) -> TermRows:
     """Analyse passages.
 
-    ``documents`` has the parts of each passage: its own text first, then other texts, whose words count by the part's
-    weight in steps of 1/64. ``languages`` has a code for each (ISO 639-3 or 639-1), or None to detect the language.
+    ``documents`` has the parts of each passage: its own text first, then other texts, all weighted in steps of 1/64.
+    ``languages`` has a code for each (ISO 639-3 or 639-1), or None to detect the language.
     """
     analysis = _Analysis()
     passages = zip(documents, languages, strict=True)
@@ -40,10 +41,10 @@ def analyse(documents: Iterable[Sequence[WeightedText]], languages: Iterable[str
 
 
 class _Analysis:
-    """Numbers the terms, and remembers the terms of each token.
+    """Numbers the terms, and caches the terms of each token as one number.
 
-    A token's terms are kept as one number. A single term: twice its number, plus 1. Several: the place of a list of
-    such numbers, counted down from -1. The lowest bit tells whether the next term stands one position further.
+    A single term is twice its number, plus 1. Several terms are the index of a list of such numbers, counted down from
+    -1. The lowest bit tells whether the next term is one position further.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class _Analysis:
         self._several: list[list[int]] = []
 
     def batch(self, passages: Sequence[tuple[Sequence[WeightedText], str | None]]) -> TermRows:
-        """Analyse some passages. The vocabulary and the languages are those of the analysis, and not in the result."""
+        """Analyse some passages. The result lacks vocabulary and languages, which all batches share."""
         if sum(map(len, self._given.values())) > MAX_REMEMBERED_TOKENS:
             self._given.clear()
         self._several.clear()
@@ -100,10 +101,9 @@ class _Analysis:
         placed = (own[of_run] == 1) & (positions <= MAX_POSITION)
         owner = key[starts] >> 32
         weights = np.minimum(_sums(units[of_run], starts), MAX_WEIGHT_UNITS)
-        counts = np.bincount(owner, minlength=len(spoken))
         return TermRows(
             vocabulary=(),
-            starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+            starts=offsets_of(np.bincount(owner, minlength=len(spoken))),
             terms=(key[starts] & 0xFFFFFFFF).astype(np.uint32),
             weights=weights.astype(np.uint16),
             occurrences=np.minimum(_sums(placed.astype(np.int64), starts), MAX_POSITION).astype(np.uint16),
@@ -116,7 +116,7 @@ class _Analysis:
     def _expanded(
         self, given: NDArray[np.int64], of_run: NDArray[np.intp]
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """With lists in place of the negative numbers that stand for them."""
+        """With the listed terms in place of the negative numbers."""
         at = np.flatnonzero(given < 0)
         if not len(at):
             return given, of_run
@@ -129,7 +129,7 @@ class _Analysis:
 
 
 def _tokens_and_language(text: str, language: str) -> tuple[list[str], str]:
-    """A text's tokens, and its language: the given one, or the one that is detected."""
+    """A text's tokens, and its given or detected language."""
     found = tokens(normalised(text, dotless_i=language == "tur"))
     if not language:
         language = indexed_language(found)
@@ -143,7 +143,7 @@ def _sums(values: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int
 
 
 class _Given(dict[str, int]):
-    """The terms of each token in one language, as one number; filled as tokens are met."""
+    """The terms of each token in one language as one number, computed on first use."""
 
     def __init__(self, language: str, numbers: dict[str, int], several: list[list[int]]) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class _Given(dict[str, int]):
         return given
 
     def forget_several(self) -> None:
-        """Forget the tokens with several terms: most of them are met once."""
+        """Forget the tokens with several terms: most of them occur once."""
         for token in self._with_several:
             del self[token]
         self._with_several.clear()

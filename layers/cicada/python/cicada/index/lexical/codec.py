@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
 from cicada.index import lexical
+from cicada.index.arrays import indices_of, offsets_of
 from cicada.index.lexical.dictionary import TermTable, encode_dictionary
 from cicada.index.lexical.part import LexicalPart, length_norms
 from cicada.index.lexical.postings import decode_positions, encode_positions
@@ -41,24 +42,15 @@ class TermRows:
         return len(self.lengths)
 
 
-def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The indices of several runs, one after the other: ``starts[0], starts[0] + 1, ... starts[1], ...``."""
-    ends = np.cumsum(counts)
-    indices = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
-    indices += np.repeat(starts - ends + counts, counts)
-    return indices
-
-
 def take(rows: TermRows, passages: NDArray[np.intp]) -> TermRows:
     """Some passages, in any order: ``passages`` are their places, shape ``(k,)``."""
     counts = np.diff(rows.starts)[passages]
-    taken = _with_pairs(rows, ragged(rows.starts[passages], counts))
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return replace(taken, starts=starts, lengths=rows.lengths[passages], languages=rows.languages[passages])
+    taken = _with_pairs(rows, indices_of(rows.starts[passages], counts))
+    return replace(taken, starts=offsets_of(counts), lengths=rows.lengths[passages], languages=rows.languages[passages])
 
 
 def concat(parts: Sequence[TermRows]) -> TermRows:
-    """The passages of at least one part, in order, with a common vocabulary of the terms that are used."""
+    """The passages of at least one part, in order, with a common vocabulary of the used terms."""
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
     renumbered = [_renumbered(part, numbers, names) for part in parts]
@@ -67,22 +59,17 @@ def concat(parts: Sequence[TermRows]) -> TermRows:
 
 def stack(parts: Sequence[TermRows], vocabulary: Sequence[str], language_names: tuple[str, ...]) -> TermRows:
     """The passages of at least one part, in order; all parts number terms and languages in the same way."""
-    counts = np.concatenate([np.diff(part.starts) for part in parts])
+    arrays = ("terms", "weights", "occurrences", "positions", "lengths", "languages")
     return TermRows(
         vocabulary=vocabulary,
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        terms=np.concatenate([part.terms for part in parts]),
-        weights=np.concatenate([part.weights for part in parts]),
-        occurrences=np.concatenate([part.occurrences for part in parts]),
-        positions=np.concatenate([part.positions for part in parts]),
-        lengths=np.concatenate([part.lengths for part in parts]),
+        starts=offsets_of(np.concatenate([np.diff(part.starts) for part in parts])),
         language_names=language_names,
-        languages=np.concatenate([part.languages for part in parts]),
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
     )
 
 
 def _renumbered(part: TermRows, numbers: dict[str, int], names: dict[str, int]) -> TermRows:
-    """With the term and language numbers of a common vocabulary, to which its new terms are added."""
+    """With the term and language numbers of a common vocabulary, which is extended."""
     used = np.flatnonzero(np.bincount(part.terms, minlength=len(part.vocabulary)))
     new = np.zeros(len(part.vocabulary), np.uint32)
     for number in used.tolist():
@@ -105,7 +92,7 @@ def _with_pairs(rows: TermRows, pairs: NDArray[np.int64]) -> TermRows:
         terms=rows.terms[pairs],
         weights=rows.weights[pairs],
         occurrences=occurrences,
-        positions=rows.positions[ragged(position_ends[pairs] - found, found)],
+        positions=rows.positions[indices_of(position_ends[pairs] - found, found)],
     )
 
 
@@ -113,9 +100,9 @@ POSTINGS_AT_ONCE = 1 << 20  # postings that are put into bytes at once: about 10
 
 
 def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
-    """Encode passages; ``order``, shape ``(n,)``, tells which passage each row of the segment is.
+    """Encode passages; ``order``, shape ``(n,)``, has the passage of each row of the segment.
 
-    Raises ValueError if there are more passages than a segment holds, or ``order`` has another length.
+    Raises ValueError for more passages than a segment holds, or an order of another length.
     """
     count = len(rows)
     if count > lexical.MAX_ROWS or len(order) != count:
@@ -138,7 +125,7 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
         here = slice(term_starts[first], term_starts[last] if last < len(names) else len(terms))
         postings.append(_postings(row_of[here], code_of[weights[here]], df[first:last], width))
         occurrences = rows.occurrences[pairs[here]].astype(np.int64)
-        taken = rows.positions[ragged(position_ends[pairs[here]] - occurrences, occurrences)]
+        taken = rows.positions[indices_of(position_ends[pairs[here]] - occurrences, occurrences)]
         coded, sizes = encode_positions(occurrences, taken, term_starts[first:last] - term_starts[first])
         positions.append(coded)
         position_sizes.append(sizes)
@@ -190,7 +177,7 @@ def _by_term(
     rank = np.zeros(len(rows.vocabulary), np.uint32)
     rank[[number for _, number in written]] = np.arange(len(written), dtype=np.uint32)
     counts = np.diff(rows.starts)[order]
-    pairs = ragged(rows.starts[:-1][order], counts)
+    pairs = indices_of(rows.starts[:-1][order], counts)
     row_of = np.repeat(np.arange(len(order), dtype=np.uint32), counts)
     terms = rank[rows.terms[pairs]]
     # Two stable passes over 16 bits each: a radix sort, which numpy does for numbers of that width alone.
@@ -212,27 +199,32 @@ def _bounds(
     return np.minimum(np.ceil(largest * 255), 255).astype(np.uint8)
 
 
-def _postings(row_of: NDArray[np.uint32], codes: NDArray[np.uint16], df: NDArray[np.int64], width: int) -> bytes:
-    """For each term the low halves of its rows, then its weights' codes, filled up to an even number of bytes."""
+def _layout(df: NDArray[np.int64], width: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """The bytes of all postings, and where the row and the code of each lie.
+
+    For each term there are the low halves of its rows, then its weights' codes, padded to an even number of bytes.
+    """
     sizes = df * (2 + width)
     sizes += sizes & 1
-    term_starts = np.cumsum(sizes) - sizes
-    out = np.zeros(int(sizes.sum()), np.uint8)
-    within = ragged(np.zeros(len(df), np.int64), df)
-    at_rows = np.repeat(term_starts, df) + 2 * within
+    starts = np.cumsum(sizes) - sizes
+    within = indices_of(np.zeros(len(df), np.int64), df)
+    return int(sizes.sum()), np.repeat(starts, df) + 2 * within, np.repeat(starts + 2 * df, df) + width * within
+
+
+def _postings(row_of: NDArray[np.uint32], codes: NDArray[np.uint16], df: NDArray[np.int64], width: int) -> bytes:
+    size, at_rows, at_codes = _layout(df, width)
+    out = np.zeros(size, np.uint8)
     out[at_rows] = row_of & 0xFF
     out[at_rows + 1] = (row_of >> 8) & 0xFF
-    at_codes = np.repeat(term_starts + 2 * df, df) + width * within
     for byte in range(width):
         out[at_codes + byte] = (codes >> (8 * byte)) & 0xFF
     return out.tobytes()
 
 
 def decode_lexical(sections: Sections, count: int, gather: Gather) -> TermRows:
-    """Read a segment's lexical part whole; the passages are in the order of its rows.
+    """Read a segment's whole lexical part, with passages in the order of its rows.
 
-    Raises IndexCorrupt if the sections do not fit together; IndexMismatch if another version of the analyser wrote
-    them, so that compaction needs the texts; IndexUnavailable if the store does not respond.
+    Raises IndexCorrupt, IndexMismatch if another version of the analyser wrote it, or IndexUnavailable.
     """
     part = LexicalPart(sections, count)
     names = (lexical.DICTIONARY, lexical.POSTINGS, lexical.POSITIONS, lexical.LENGTHS, lexical.LANGUAGES)
@@ -261,15 +253,10 @@ def _decoded(
     df = counts.sum(axis=1)
     if len(vocabulary) != part.terms or int(df.sum()) != part.postings:
         raise IndexCorrupt("the dictionary does not have the terms and postings it should")
-    sizes = df * (2 + part.code_width)
-    sizes += sizes & 1
-    starts = np.cumsum(sizes) - sizes
+    _, at_rows, at_codes = _layout(df, part.code_width)
     data = np.frombuffer(postings, np.uint8)
-    within = ragged(np.zeros(len(df), np.int64), df)
-    at_rows = np.repeat(starts, df) + 2 * within
     bases = np.repeat(np.tile(np.arange(part.row_blocks) * lexical.ROW_BLOCK, len(df)), counts.reshape(-1))
     rows = bases + data[at_rows] + (data[at_rows + 1].astype(np.int64) << 8)
-    at_codes = np.repeat(starts + 2 * df, df) + part.code_width * within
     codes = data[at_codes].astype(np.int64)
     if part.code_width > 1:
         codes += data[at_codes + 1].astype(np.int64) << 8
@@ -282,11 +269,11 @@ def _decoded(
     ends = np.cumsum(occurrences)
     return TermRows(
         vocabulary=vocabulary,
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=part.count))]),
+        starts=offsets_of(np.bincount(rows, minlength=part.count)),
         terms=np.repeat(np.arange(len(df), dtype=np.uint32), df)[by_row],
         weights=weights[by_row],
         occurrences=found.astype(np.uint16),
-        positions=placed[ragged(ends[by_row] - found, found)].astype(np.uint16),
+        positions=placed[indices_of(ends[by_row] - found, found)].astype(np.uint16),
         lengths=np.frombuffer(lengths, f"<u{part.length_width}").astype(np.uint32),
         language_names=tuple(part.languages),
         languages=np.frombuffer(languages, np.uint8).copy(),

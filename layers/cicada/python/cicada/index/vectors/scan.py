@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cicada.index.arrays import indices_of
 from cicada.index.vectors.part import UNIT_ROWS, VectorPart, pack_signs, rotate
 
 
@@ -281,6 +282,4 @@ def _without_gaps(units: Indices) -> Indices:
     """Fill in the units of small gaps."""
     cuts = np.flatnonzero(units[1:] > units[:-1] + _FILLED_GAP_UNITS) + 1
     firsts, ends = units[np.concatenate(([0], cuts))], units[np.concatenate((cuts - 1, [-1]))] + 1
-    lengths = ends - firsts
-    filled: Indices = np.arange(lengths.sum()) + np.repeat(firsts - np.cumsum(lengths) + lengths, lengths)
-    return filled
+    return indices_of(firsts, ends - firsts)
