@@ -1,4 +1,4 @@
-"""One action that a single reply answers. Without I/O and without a clock of its own."""
+"""One action that gets a single reply, without I/O and clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cicada_client.errors import ClientError, ConnectionLost, RequestRefused
 from cicada_client.timing import Timing
 
 _TRIED_AGAIN = frozenset({codes.ProfilesUnavailable.code, codes.DeliveryUnavailable.code})
-"""Refusals that pass by themselves. A conflict does not: whoever asked looks again first."""
+"""Refusals that are retried. A conflict is not: the caller must read the profile again first."""
 
 
 CallReply = ProfileReply | Confirmed
@@ -26,11 +26,11 @@ class Call:
     """
 
     def __init__(self, action: ManageProfile | ConfirmChange, timing: Timing, rng: random.Random) -> None:
-        """Take what is to be sent."""
+        """``action`` is sent until it is answered."""
         self.reply: CallReply | None = None
         self.failure: ClientError | None = None
         self.stalled = False
-        """Whether the connection brings nothing any more and should be given up."""
+        """Whether the connection delivers nothing any more and should be closed."""
         self._action = action
         self._timing = timing
         self._rng = rng
@@ -68,7 +68,7 @@ class Call:
         return self._send(now)
 
     def disconnected(self) -> None:
-        """The connection is gone, and with it whatever reply was awaited."""
+        """The connection is lost, and with it an awaited reply."""
         self._connected = self.stalled = False
 
     def abandon(self, failure: ClientError) -> None:

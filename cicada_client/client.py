@@ -1,4 +1,4 @@
-"""The client: questions in, answers out, whatever the connection does meanwhile."""
+"""The client: asks questions and returns answers, and reconnects when the connection is lost."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ class CicadaClient:
         self._keeping: asyncio.Task[None] | None = None
         self._calls: dict[str, asyncio.Event] = {}
         self.profiles = ProfilesClient(self._manage)
-        """What the user keeps: see :class:`~cicada_client.profiles.ProfilesClient`."""
+        """The user's profiles: see :class:`~cicada_client.profiles.ProfilesClient`."""
 
     async def __aenter__(self) -> Self:
-        """Begin; the first question opens the connection."""
+        """Start; the first question opens the connection."""
         self._keeping = asyncio.create_task(self._manager.run(), name="cicada-client")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connection. Requests that are open go on at the server."""
+        """Close the connection. The server finishes open requests."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
@@ -154,7 +154,7 @@ class CicadaClient:
         return self._begin(ask.request_id, ask)
 
     def resume(self, request_id: str) -> AnswerStream:
-        """Take up a request of this user that was asked elsewhere or before, from its first event on."""
+        """Resume an earlier request of this user, from its first event on."""
         try:
             return self._begin(str(uuid.UUID(request_id)), None)
         except ValueError as error:
@@ -256,7 +256,7 @@ class CicadaClient:
             raise RuntimeError("the client is not open: use it in `async with`")
 
     def _show(self, exchange: Exchange | Call) -> None:
-        """Let the readers of a request see what has changed, and forget one that has ended."""
+        """Wake the readers of a request, and forget it once it has ended."""
         if isinstance(exchange, Call):
             if exchange.ended and (ended := self._calls.get(exchange.key)):
                 ended.set()
@@ -268,7 +268,7 @@ class CicadaClient:
 
 
 def _refuse_too_large(action: ClientAction) -> None:
-    """Refuse what API Gateway would close the connection for. Raises InvalidQuestion."""
+    """Raise InvalidQuestion for a message that is too large for API Gateway, which would close the connection."""
     size = len(action.model_dump_json(by_alias=True).encode())
     if size > MAX_MESSAGE_BYTES:
         raise InvalidQuestion(f"the message has {size:,} bytes of {MAX_MESSAGE_BYTES:,}")

@@ -19,7 +19,7 @@ MAX_FRAME_BYTES = 16 * 1024
 MAX_MESSAGE_BYTES = 128 * 1024
 """API Gateway closes a connection that sends a larger message."""
 CLOSE_TIMEOUT_S = 1.0
-"""For the other side to answer a close. Whoever closes needs nothing more of it."""
+"""How long to wait for the other side's close frame, which is not needed for anything."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
@@ -69,12 +69,12 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except InvalidStatus as error:
         status = error.response.status_code
         if status in _UNAUTHORIZED_STATUS:
-            raise Unauthorized(f"the server does not let this client in (HTTP {status})") from error
+            raise Unauthorized(f"the server rejected the token (HTTP {status})") from error
         if 400 <= status < 500 and status not in _TRANSIENT_STATUS:
-            raise ConnectionRefused(f"there is no Cicada at this URL (HTTP {status})") from error
+            raise ConnectionRefused(f"no Cicada deployment at this URL (HTTP {status})") from error
         raise TransportClosed(f"the server answered HTTP {status}") from error
     except InvalidURI as error:
-        raise ConnectionRefused(f"{url} is no WebSocket URL") from error
+        raise ConnectionRefused(f"{url} is not a WebSocket URL") from error
     except ssl.SSLCertVerificationError as error:
         raise ConnectionRefused(f"the server's certificate is not trusted: {error.verify_message}") from error
     except (OSError, WebSocketException) as error:

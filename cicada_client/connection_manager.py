@@ -1,4 +1,4 @@
-"""Keeps one connection open for the request registry while there is something to say on it."""
+"""Keeps one connection open for the request registry as long as it is needed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TokenProvider = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Status:
-    """What the connection is doing, for those who show it."""
+    """The state of the connection, for display."""
 
     state: Literal["connecting", "connected", "waiting", "idle"]
-    """``waiting``: it failed, and is tried again soon. ``idle``: there is none, and none is needed."""
+    """``waiting``: it failed and is retried soon. ``idle``: no connection is open or needed."""
     failures: int = 0
     """In a row, up to now."""
     reason: str = ""
@@ -66,7 +66,7 @@ class ConnectionManager:
         self._status: Status | None = None
 
     def wake(self) -> None:
-        """Something on the board has changed."""
+        """The registry has changed."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -116,7 +116,7 @@ class ConnectionManager:
         try:
             return await self._token()
         except Exception as error:
-            raise ConnectionRefused(f"there is no token: {error}") from error
+            raise ConnectionRefused(f"no token: {error}") from error
 
     async def _use(self, transport: Transport) -> None:
         """Use a connection until it ends, and count how it ended."""
@@ -180,7 +180,7 @@ class ConnectionManager:
         logger.info("connection failed", extra={"failures": self._failures, "reason": reason})
 
     def _reject(self, error: Unauthorized) -> None:
-        """A token was not accepted: a provider gets one chance to give a better one."""
+        """A token was rejected: a token provider gets one chance to return another."""
         self._rejections += 1
         if not callable(self._token) or self._rejections > 1:
             raise error

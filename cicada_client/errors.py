@@ -1,4 +1,4 @@
-"""How asking can fail, seen from the client.
+"""The client's exceptions.
 
 ::
 
@@ -22,7 +22,7 @@ from cicada.protocol.events import Refused
 
 
 class ClientError(Exception):
-    """Asking did not succeed."""
+    """The base of all client errors."""
 
 
 class InvalidQuestion(ClientError, ValueError):
@@ -30,15 +30,15 @@ class InvalidQuestion(ClientError, ValueError):
 
 
 class ConnectionLost(ClientError):
-    """No connection could be had, or none that lasts, or the client was closed. The answer may go on at the server."""
+    """The connection could not be opened or kept, or the client was closed. The server may still finish the answer."""
 
 
 class ConnectionRefused(ClientError):
-    """The server refuses to open a connection for a reason that does not pass by itself."""
+    """The server refuses the connection for a reason that a retry does not change."""
 
 
 class Unauthorized(ConnectionRefused):
-    """The server does not accept the token, or needs one."""
+    """The token is missing or not accepted."""
 
 
 class RequestRefused(ClientError):
@@ -52,20 +52,20 @@ class RequestRefused(ClientError):
 
     @classmethod
     def of(cls, reply: Refused) -> RequestRefused:
-        """The error that a refusal stands for."""
+        """The error for a refusal."""
         return cls(reply.code, reply.message, reply.detail)
 
 
 class RequestExpired(ClientError):
-    """The request's log is past its retention: it cannot be resumed, and has to be asked anew."""
+    """The request's log is past its retention: it cannot be resumed; ask again."""
 
 
 class RequestUnknown(ClientError):
-    """There is no such request of this user."""
+    """This user has no such request."""
 
 
 class AnswerFailed(ClientError):
-    """The request ended without an answer; ``text`` is what had been written until then."""
+    """The request ended without an answer; ``text`` is what was written until then."""
 
     def __init__(self, code: str, message: str, *, retryable: bool, text: str) -> None:
         super().__init__(f"{message} ({code})")

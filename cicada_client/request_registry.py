@@ -1,4 +1,4 @@
-"""All open requests and calls of a client over the one connection that they share: no I/O, and no clock of its own."""
+"""The open requests and calls of a client over their shared connection, without I/O and clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionDead(Exception):
-    """The connection is open and brings nothing any more."""
+    """The connection is open but delivers nothing any more."""
 
 
 class RequestRegistry:
@@ -30,10 +30,10 @@ class RequestRegistry:
     """
 
     def __init__(self, timing: Timing, on_change: Callable[[Exchange | Call], None]) -> None:
-        """``on_change`` is told of every exchange that has new events, and of all that has ended."""
+        """``on_change`` is called for every exchange or call with new events or an end."""
         self.outgoing: deque[ClientAction] = deque()
         self.opened_at: float | None = None
-        """When the connection was opened; None while there is none."""
+        """When the connection was opened; None without one."""
         self.events = 0
         """Events applied and calls answered: what measures progress."""
         self._timing = timing
@@ -50,13 +50,13 @@ class RequestRegistry:
     # --- requests ---
 
     def add(self, exchange: Exchange | Call, now: float) -> None:
-        """Take up a request or a call."""
+        """Add a request or a call."""
         self._exchanges[exchange.key] = exchange
         if self.opened_at is not None:
             self._after(exchange, exchange.connected(now))
 
     def cancel(self, request_id: str, now: float) -> None:
-        """Have a request ended, if it is open."""
+        """Cancel a request if it is open."""
         exchange = self._exchanges.get(request_id)
         if isinstance(exchange, Exchange):
             self._after(exchange, exchange.cancel(now))
@@ -111,7 +111,7 @@ class RequestRegistry:
                     self._after(concerned, self._hand(frame, concerned, now))
 
     def _concerned(self, frame: EventFrame | Resumed | Refused | CallReply) -> Exchange | Call | None:
-        """Whom a frame is for. A refusal names a request, of which a confirmation may wait beside its answer."""
+        """The recipient of a frame. A refusal names a request, which may also have a waiting confirmation."""
         request_id = frame.request_id or ""
         match frame:
             case Confirmed():

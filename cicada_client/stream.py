@@ -58,7 +58,7 @@ class AnswerStream:
             await self._news.wait()
 
     async def cancel(self) -> None:
-        """Have the request ended, and return when it has: by the cancellation, or by what came before it.
+        """Cancel the request, and return when it has ended: by the cancellation, or by an earlier terminal event.
 
         Raises:
             ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: it is
@@ -69,6 +69,6 @@ class AnswerStream:
             pass
 
     def notify(self) -> None:
-        """Wake whoever waits: called by the client when the exchange has changed."""
+        """Wake waiting readers; the client calls this when the exchange has changed."""
         self._news.set()
         self._news = asyncio.Event()

@@ -38,12 +38,12 @@ TOOLS_TIMEOUT_S = 28
 """Of one call of a tool, a cold start and the reading of the index among it: more than the call itself may take
 (``MAX_CALL_S``), and less than the worker waits for an event (``SERVICE_SILENCE_S``)."""
 SESSION_TTL_S = 60
-"""The service's least: a run has a session of its own, which nobody comes back to."""
+"""The service's minimum: every run has a session of its own, which is not used again."""
 ALIAS = "live"
 
 
 def offered(kind: AgentKind) -> list[Tool[Any]]:
-    """An agent's tools as they are told to it: what they are told is theirs without a desk or a retriever."""
+    """An agent's tool descriptions, which need no profile service and no retriever."""
     return tools_for(kind, cast(ProfileService, None), cast(Retriever, None))
 
 

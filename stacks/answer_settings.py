@@ -194,7 +194,7 @@ class Retrieval(Group):
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
-        """The models that the chosen pipeline calls beside the embedding's; one not named is that of direct answers."""
+        """The text models of the chosen pipeline; by default the model of direct answers."""
         reranker = self.reranker_model_id or direct_model_id
         expansion = self.expansion_model_id or direct_model_id
         match self.pipeline:
@@ -251,7 +251,7 @@ class KnowledgeSettings(Group):
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
-        """The models that choose and that find names; one not named is that of direct answers."""
+        """The models that choose collections and find names; by default the model of direct answers."""
         if not self.enabled:
             return ()
         selector = self.selector_model_id or direct_model_id
@@ -355,7 +355,7 @@ class ConversationSettings(Group):
 
 
 class RecoverySweepSettings(Group):
-    """The search for questions that nobody works on."""
+    """The sweep for requests without a worker."""
 
     sweep_minutes: Annotated[int, Field(ge=1, le=60)] = Field(
         2, description="minutes between two looks for questions whose worker was lost"

@@ -13,7 +13,7 @@ EXECUTION_LIMIT_S = 300
 CLOSING_TIMEOUT_S = 20
 """How long the function that closes an exhausted request may take."""
 STATE_MARGIN_S = 5
-"""A state waits this much longer than its worker may take: one that is killed, or gives up, is told of by Lambda."""
+"""How much longer a state waits than its worker may take, so that Lambda reports a killed worker first."""
 
 TIME_BUDGETS_S: Mapping[StrategyName, int] = {
     "hybrid": 60,
@@ -34,8 +34,8 @@ IN_DOUBT: StrategyName = "rag"
 ENTER, EXHAUSTED, ENDED, FAILED, SUPERSEDED = "Enter", "Exhausted", "Ended", "AllStrategiesFailed", "Superseded"
 
 NO_WORKER = "Lambda.TooManyRequestsException"
-"""No worker is free. Every strategy needs the same, so when waiting has not helped, the request ends and says so: an
-ungrounded answer would be no better, and hide what is wrong."""
+"""No worker is free. Every strategy needs one, so if waiting does not help, the request ends with an error: an
+ungrounded answer would hide the problem."""
 
 RETRY_WAITS_S = (2, 4, 8)
 """The longest waits of a state for a free worker, or for the Lambda service."""

@@ -22,7 +22,7 @@ from stacks.trace_query import trace_query
 from stacks.workflow import AnswerWorkflow
 
 PROCESSOR_TIMEOUT_S = 25
-"""API Gateway waits 29 s for an integration: a message processor that hangs is ended, and reported, before that."""
+"""Below the 29 s that API Gateway waits for an integration, so that a hanging message processor is reported."""
 
 
 KEY_ACTIONS = (
@@ -34,7 +34,7 @@ KEY_ACTIONS = (
     "kms:ReEncryptFrom",
     "kms:ReEncryptTo",
 )
-"""What DynamoDB and S3 do with a customer's key in the name of the caller."""
+"""What DynamoDB and S3 do with a customer's key on behalf of the caller."""
 
 
 class AnsweringStack(Stack):
@@ -146,7 +146,7 @@ class AnsweringStack(Stack):
         return self._data.vector_index_arn is not None or self._settings.agents.adapter == "harness"
 
     def _text_models(self) -> list[str]:
-        """The models that the answer worker calls, beside the embedding's."""
+        """The models that the answer worker calls, without the embedding model."""
         return [*self._settings.models.writers(), *self._small_models()]
 
     def _agents_models(self) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ class AnsweringStack(Stack):
         return {name: str(value) for name, value in values.items() if value is not None}
 
     def _save_trace_query(self) -> None:
-        """Save the query that tells the story of a request, for whoever opens CloudWatch's console."""
+        """Save the query of a request's timeline in CloudWatch."""
         tellers = (self.message_processor, self.answer, self.exhausted, self.recovery.worker)
         logs.CfnQueryDefinition(
             self,

@@ -1,4 +1,4 @@
-"""What outlives the code: the bucket, the table, and the WebSocket API's address."""
+"""The resources that outlive the code: the bucket, the table, and the WebSocket API's address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGE = "live"
 """The API's only stage."""
 
 OPEN_REQUESTS = "open"
-"""The table's index of the requests that have not ended, for those who take up what nobody works on."""
+"""The table's index of open requests, for the recovery sweep."""
 
 INDEX_PREFIX = "index/"
 """Where the index lies in the bucket."""

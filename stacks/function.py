@@ -128,7 +128,7 @@ class Functions:
     key: kms.IKey | None
     """Encrypts their logs."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that each of them has, beside its own."""
+    """Variables of all functions."""
 
     def make(
         self,
@@ -142,7 +142,7 @@ class Functions:
         quiet: bool = False,
         name: str | None = None,
     ) -> CicadaFunction:
-        """Make one; ``vendor`` are the vendor layers that it needs beside the base. The rest see CicadaFunction."""
+        """Make a function; ``vendor`` are its vendor layers besides the base. See CicadaFunction for the rest."""
         return CicadaFunction(
             self.scope,
             id,

@@ -1,4 +1,4 @@
-"""What loads uploaded documents: the functions, the workflow that runs them, and the rule that starts it."""
+"""The ingest of uploaded documents: functions, workflow, and the rule that starts it."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class IngestStack(Stack):
         )
 
     def _save_runs_query(self) -> None:
-        """Save the query that tells the story of a collection's runs, for whoever opens CloudWatch's console."""
+        """Save the query of a collection's runs in CloudWatch."""
         tellers = (self.start, self.plan, self.document, self.commit)
         logs.CfnQueryDefinition(
             self,

@@ -1,9 +1,9 @@
-"""The story of a collection's runs over its uploads, as a query for CloudWatch Logs Insights."""
+"""The CloudWatch Logs Insights query of a collection's runs over its uploads."""
 
 from __future__ import annotations
 
 COLLECTION_PLACEHOLDER = "PASTE-COLLECTION"
-"""What stands in the saved query for the collection's name."""
+"""The placeholder of the collection's name in the saved query."""
 
 RUN_FIELDS = (
     "run",

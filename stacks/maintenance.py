@@ -1,4 +1,4 @@
-"""What keeps the index in order beside the answers: one function, and its schedule."""
+"""The index maintenance: one function and its schedule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stacks.schedule import run_regularly
 from stacks.settings import Settings
 
 PERIOD = Duration.days(1)
-"""Loads compact by themselves: this is for what small changes leave, and costs next to nothing while idle."""
+"""Loads compact the index themselves: this handles small changes, and costs next to nothing while idle."""
 TIMEOUT = Duration.minutes(15)
 """Lambda's longest."""
 LATEST_START = Duration.minutes(45)

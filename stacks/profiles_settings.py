@@ -81,5 +81,5 @@ class ProfilesSettings(Group):
         )
 
     def environment(self) -> dict[str, str]:
-        """What every function that reads or writes profiles is told."""
+        """The variables of functions that read or write profiles."""
         return {"PROFILE_LIMITS": TypeAdapter(ProfileLimits).dump_json(self.limits()).decode()}

@@ -1,4 +1,4 @@
-"""What takes up questions that nobody works on: one function, and its schedule."""
+"""The recovery sweep: one function and its schedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST_START = Duration.minutes(1)
 
 
 class RecoverySweep(Construct):
-    """Looks every few minutes for requests whose worker was lost, or that were never started.
+    """Recovers requests whose worker was lost, or that were never started, every few minutes.
 
     It runs all the time, so a run that finds nothing leaves nothing: no line in the log, no trace, no metric. Two runs
     at once do no harm: each change of a request is conditional.

@@ -63,7 +63,7 @@ LOG_RETENTION = {
 
 
 PROMPT_TOKENS = 5_000
-"""What a call must have room for beside its answer: the instructions, a long question, and the best passages."""
+"""Tokens that a call needs in addition to its answer: instructions, a long question, and the best passages."""
 
 
 class ContextInvalid(Exception):

@@ -1,4 +1,4 @@
-"""The story of one request as a query for CloudWatch Logs Insights, over the functions' log groups."""
+"""The CloudWatch Logs Insights query of a request's timeline, over the functions' log groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
 """The functions, by their folders below ``lambdas/``, whose lines carry a request's id."""
 
 PLACEHOLDER = "PASTE-REQUEST-ID"
-"""What stands in the saved query for the request's id."""
+"""The placeholder of the request's id in the saved query."""
 
 FIELDS = (
     "function_name",

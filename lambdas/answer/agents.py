@@ -1,6 +1,6 @@
 """The agents of the answer worker: their tools, and the adapter that the settings name.
 
-What an adapter, and the profiles, need is imported with them: a deployment without agents loads none of it.
+Adapters and profiles are imported only if there are agents, so that other deployments do not load them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Agents(NamedTuple):
 
     strategies: Mapping[StrategyName, Strategy] = MappingProxyType({})
     changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: ()
-    """What a request has changed in its user's profiles so far."""
+    """The profile changes of a request so far."""
 
 
 def build_agents(
@@ -42,16 +42,7 @@ def build_agents(
     *,
     bedrock: Callable[[], Any],
 ) -> Agents:
-    """The agents' strategies, by name; none where the settings name no adapter.
-
-    Args:
-        settings: the function's.
-        retriever: finds passages, behind its breaker.
-        models: makes the model that sorts evidence.
-        breakers: of what the agents depend on.
-        judge: of citations, if any.
-        bedrock: makes a client of Bedrock's runtime.
-    """
+    """The agents' strategies by name; none if the settings name no adapter."""
     if settings.agents_adapter == "none":
         return Agents()
     from cicada.agents.limits import AgentCaps
@@ -107,7 +98,7 @@ def build_agents(
 
 
 def _breaker(settings: AnswerSettings) -> str:
-    """The breaker of what runs the agents."""
+    """The breaker of the service or model that runs the agents."""
     adapter = settings.agents_adapter
     return model_breaker(_model_id(settings)) if adapter == "converse" else agent_breaker(adapter)
 

@@ -1,4 +1,4 @@
-"""The answer worker: one attempt of one strategy at one request."""
+"""The answer worker: runs one attempt of one strategy for one request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ runner = build(AnswerSettings.read(os.environ), on_happening=_count_happening, o
 @metrics.log_metrics(capture_cold_start_metric=True)
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
-    """Run one attempt; a strategy that fails fails the invocation, and the workflow goes on to the next."""
+    """Run one attempt. A failed strategy fails the invocation, and the workflow tries the next."""
     task = AttemptTask.model_validate(event)
     logger.append_keys(request_id=task.request_id, asker=asker_of(task.subject), strategy=task.strategy)
     metrics.add_dimension(name="Strategy", value=task.strategy)
@@ -51,15 +51,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
         ended = runner.run(
             task, worker=context.aws_request_id, remaining_s=context.get_remaining_time_in_millis() / 1000
         )
-    except CacheMiss:  # the usual way from the cache to the search
+    except CacheMiss:  # expected: the workflow falls back to the search
         raise
     except CicadaError:
         metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
         raise
     except Exception as bug:
-        # Its message may quote a passage or an answer, and what is raised here goes into the workflow's data.
+        # The message may quote a passage or an answer, and what is raised here goes into the workflow's data.
         kind, places = type(bug).__name__, traceback.format_tb(bug.__traceback__)
-        logger.error("attempt failed by a bug", extra={"kind": kind, "traceback": places})
+        logger.error("attempt failed unexpectedly", extra={"kind": kind, "traceback": places})
         metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
         raise CicadaError(kind) from None
     if ended.metrics is not None:

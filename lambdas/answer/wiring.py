@@ -1,4 +1,4 @@
-"""What the answer worker is made of: the one place that chooses implementations."""
+"""Wires the answer worker: the one place that chooses implementations."""
 
 from __future__ import annotations
 
@@ -56,12 +56,9 @@ GroundedStrategy = Literal["hybrid", "rag", "cag"]
 def build(
     settings: AnswerSettings, *, on_happening: Callable[[str, Happening], None], on_look_up: Callable[[str], None]
 ) -> AttemptRunner:
-    """The runner of a worker's attempts, with all that they need.
+    """The runner of a worker's attempts.
 
-    Args:
-        settings: the function's.
-        on_happening: told a dependency, and what happened to its circuit breaker.
-        on_look_up: told what a look-up in the semantic cache gave: ``answer``, ``contexts`` or ``miss``.
+    ``on_happening`` gets the changes of circuit breakers, ``on_look_up`` the results of cache lookups.
     """
     store = store_for_answers(settings.index_bucket)
     reader = IndexReader(
@@ -89,7 +86,7 @@ def build(
         client=boto3.client,
     )
     models = _models(settings)
-    # A retrieval asks the index's breaker once: the searches of a pipeline would take a probe's place from each other.
+    # One permit covers all searches of a pipeline: separate ones would compete for the breaker's probe.
     retriever = GuardedRetriever(_retriever(settings, searches, embedder, models, breakers), breakers)
     kept = _kept_answers(settings, embedder, models, breakers, on_look_up) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
@@ -175,7 +172,7 @@ def _kept_answers(
 
 
 def _judge(settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> CitationJudge | None:
-    """What judges citations; None where code alone checks them."""
+    """The judge of citations; None if only code checks them."""
     if settings.citations_judge == "rules":
         return None
     model_id = settings.citations_judge_model_id or settings.direct_model_id
@@ -191,7 +188,7 @@ def _confirm(settings: AnswerSettings, models: ModelFactory, breakers: BreakerRe
 
 
 def _version_of_writers(settings: AnswerSettings, models: ModelFactory) -> str:
-    """The models that write grounded answers: an answer is given again as long as all of them are the same."""
+    """The models that write grounded answers: cached answers are replayed only under the same models."""
     by_strategy = {name: models.version(_writer(settings, name)) for name in get_args(GroundedStrategy)}
     if len(set(by_strategy.values())) == 1:
         return by_strategy["rag"]
@@ -199,7 +196,7 @@ def _version_of_writers(settings: AnswerSettings, models: ModelFactory) -> str:
 
 
 def _version_of_answers(settings: AnswerSettings) -> str:
-    """What shapes a grounded answer beside the index and the model: after a change, no earlier answer is reached."""
+    """The settings that shape a grounded answer: cached answers are replayed only under the same settings."""
     shape: tuple[object, ...] = (
         PROMPT_VERSION,
         settings.retrieval_engine,
@@ -237,7 +234,7 @@ def _secrets() -> Any:
 def _retriever(
     settings: AnswerSettings, searches: Retriever, embedder: Embedder, models: ModelFactory, breakers: BreakerRegistry
 ) -> Retriever:
-    """What the strategies search with: the search itself, or a pipeline over it."""
+    """The strategies' retriever: the search itself, or a pipeline over it."""
     pipeline = settings.retrieval_pipeline
     if pipeline == "standard":
         return searches
@@ -260,14 +257,14 @@ def _retriever(
 
 
 def _embedder(settings: AnswerSettings, breakers: BreakerRegistry) -> Embedder:
-    """Remembers in front of its breaker: what is known needs no model."""
+    """An embedder whose memory is in front of its breaker: remembered vectors need no model."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
     return CachingEmbedder(GuardedEmbedder(model, breakers))
 
 
 class _Writers:
-    """Makes the models that write, each behind its breaker."""
+    """Makes the text models, each behind its breaker."""
 
     def __init__(self, settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> None:
         self._settings = settings
@@ -275,16 +272,16 @@ class _Writers:
         self._breakers = breakers
 
     def of(self, strategy: GroundedStrategy) -> GuardedModel:
-        """What writes a strategy's grounded answers."""
+        """The model of a strategy's grounded answers."""
         model_id = _writer(self._settings, strategy)
         return GuardedModel(self._models.text(model_id, max_tokens=self._settings.max_tokens), self._breakers)
 
     def small(self) -> GuardedModel:
-        """What completes questions."""
+        """The model that completes questions."""
         return GuardedModel(self._small(self._settings.direct_model_id), self._breakers)
 
     def last_resort(self) -> GuardedModel:
-        """What answers when nothing else is left to try."""
+        """The model of the last resort."""
         model_id = self._settings.strategy_model_ids.get("direct", self._settings.direct_model_id)
         return GuardedModel(self._small(model_id), self._breakers, last_resort=True)
 

@@ -1,4 +1,4 @@
-"""The ``$connect`` authorizer: a token in, a policy and the connection's identity out."""
+"""The ``$connect`` authorizer: checks the token and returns a policy and the identity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ verifier = TokenVerifier(
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Allow a connection, deny one from a foreign page (403), refuse one without a valid token (401)."""
+    """Allow a connection, deny a wrong origin (403), refuse an invalid token (401)."""
     try:
         identity = verifier.identify(event)
     except ForbiddenOrigin as error:

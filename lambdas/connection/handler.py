@@ -1,4 +1,4 @@
-"""``$connect`` and ``$disconnect``: nothing is stored of a connection, its story is told in the log and the metrics.
+"""``$connect`` and ``$disconnect``: connections are not stored, only logged and counted.
 
 A closed connection is taken off its requests by the next post to it: API Gateway does not promise ``$disconnect``.
 """
@@ -17,7 +17,7 @@ from cicada.telemetry import logger, metrics
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    """Let a connection that the authorizer allowed open; note when it opens and closes."""
+    """Accept a connection that the authorizer allowed; log when it opens and closes."""
     connection = event["requestContext"]
     identity = connection.get("authorizer") or {}
     owner = owner_of(identity.get("subject", ANONYMOUS), identity.get("tenant"))

@@ -1,4 +1,4 @@
-"""Keeps the index in order: merges its small segments, and deletes what no version needs any more."""
+"""Maintains the index: merges small segments, and deletes objects that no version needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Do what is due; damage fails the invocation, after everything else is done."""
+    """Do the maintenance that is due. Damage fails the invocation at the end."""
     done = maintain(
         store,
         memory_bytes=int(context.memory_limit_in_mb) * 2**20,
@@ -38,7 +38,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "too_large": done.too_large,
     }
     logger.info("index maintained", extra=told)
-    # A metric costs by the hour in which it has a value: an index that nobody changes has none.
+    # A metric is billed for each hour with a value, so an unchanged index reports none.
     if done.merged:
         metrics.add_metric(name="SegmentsMerged", unit=MetricUnit.Count, value=done.merged)
     if done.collected and done.collected.objects:

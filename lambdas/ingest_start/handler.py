@@ -1,4 +1,4 @@
-"""Is told of uploads and deletions below ``incoming/``, and starts one run of the ingest workflow for many of them."""
+"""Handles uploads and deletions below ``incoming/``: starts one run of the ingest workflow for many of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ starter = IngestStarter(
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str | None]:
-    """Start the collection's run of this window of time, if none is started yet."""
+    """Start the collection's run of this time window, unless it has been started."""
     key = event["detail"]["object"]["key"]
     place = collection_and_source(key)
     if place is None:
         (logger.warning if is_ignored(key) else logger.info)("an object is no document", extra={"key": key})
         return {"run": None}
     run = starter.start(place[0], now_s=time.time())
-    logger.info("a run will look at an upload", extra={"collection": place[0], "run": run})
+    logger.info("upload scheduled for a run", extra={"collection": place[0], "run": run})
     return {"run": run}

@@ -57,7 +57,7 @@ action_handlers = ActionHandlers(
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answer one frame; whatever is wrong with it, or goes wrong with it, is said in the reply."""
+    """Answer one frame. Errors are reported in the reply."""
     time_left.begin(context.get_remaining_time_in_millis() / 1000)
     body = event.get("body") or ""
     logger.append_keys(connection_id=event["requestContext"]["connectionId"])

@@ -1,4 +1,4 @@
-"""Takes up requests that nobody works on: starts them again, or ends them. A run that finds none logs nothing."""
+"""Recovers requests without a worker: restarts or ends them. A run that finds none logs nothing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ recovery = Recovery(
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    """Look at every open request once, as far as the time reaches."""
+    """Check every open request once, as far as the time reaches."""
     swept = recovery.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
     told = asdict(swept)
     if swept.failed:
-        logger.warning("some requests were not taken up", extra=told)
-    # A metric costs by the hour in which it has a value: a sweep that finds nothing has none, and says nothing.
+        logger.warning("some requests were not recovered", extra=told)
+    # A metric is billed for each hour with a value, so a sweep that finds nothing reports none.
     if swept.restarted or swept.ended:
         metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=swept.restarted + swept.ended)
         metrics.flush_metrics()

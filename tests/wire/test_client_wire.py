@@ -290,7 +290,7 @@ def test_a_url_that_is_none_is_said_to_be_so(url: str) -> None:
         async with CicadaClient(url, timing=FAST) as client:
             await client.answer("?")
 
-    with pytest.raises(ConnectionRefused, match="no WebSocket URL"):
+    with pytest.raises(ConnectionRefused, match="not a WebSocket URL"):
         asyncio.run(ask())
 
 

@@ -1,4 +1,4 @@
-"""The action ``profile`` through the message processor's intake: replies, pages, refusals."""
+"""The action ``profile`` through the action handlers: replies, pages, refusals."""
 
 from __future__ import annotations
 
