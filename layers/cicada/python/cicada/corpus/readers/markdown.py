@@ -1,4 +1,4 @@
-"""Markdown (CommonMark with tables): its structure, without its marks; HTML in it as a browser would show it."""
+"""Read Markdown (CommonMark with tables): its structure without markup; HTML in it as a browser shows it."""
 
 from __future__ import annotations
 
@@ -19,39 +19,34 @@ if TYPE_CHECKING:
 
 _NOT_SHOWN = frozenset({"script", "style", "template", "noscript", "head", "title", "iframe", "object"})
 _BREAKS = frozenset({"br", "p", "div", "li", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "hr"})
-_VOID = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-)
-"""Elements without content or end."""
-_ENDED_BY_LIKE = frozenset({"li", "dt", "dd", "tr", "td", "th", "option"})
-"""Elements that the next of their kind ends."""
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # without content or end
+_ENDED_BY_LIKE = frozenset({"li", "dt", "dd", "tr", "td", "th", "option"})  # ended by the next of their kind
 
 
 class Markup:
-    """Which elements are open, over all HTML of a document in order: what is hidden may begin in one piece of it and
-    end in another, with Markdown between them."""
+    """The open elements over all HTML of a document: a hidden one may begin in one piece and end in another, with
+    Markdown between them."""
 
     def __init__(self) -> None:
-        self._open: list[str] = []
-        """The outermost hidden element that is open, and those in it."""
+        self._open: list[str] = []  # the outermost hidden element, and those in it
 
     @property
     def hidden(self) -> bool:
-        """Whether what comes next is in a hidden element."""
+        """Whether the following text is in a hidden element."""
         return bool(self._open)
 
     def begin_block(self) -> int:
-        """Begin a block, which ends an open paragraph; returns how many elements are open, for :meth:`end_block`."""
+        """Begin a block, which ends an open paragraph; the number of open elements, for :meth:`end_block`."""
         if "p" in self._open:
             del self._open[self._open.index("p") :]
         return len(self._open)
 
     def end_block(self, opened: int) -> None:
-        """End a block of Markdown, and so whatever was opened in it."""
+        """End a block of Markdown, and the elements opened in it."""
         del self._open[opened:]
 
     def shown(self, html: str) -> str:
-        """The text of a piece of HTML, without tags, comments and what no reader sees."""
+        """The visible text of a piece of HTML."""
         parser = _Shown(self)
         parser.feed(html)
         parser.close()
@@ -59,7 +54,7 @@ class Markup:
         return "\n".join(line for line in lines if line)
 
     def start(self, tag: str, *, hides: bool) -> None:
-        """Take a start tag."""
+        """Handle a start tag."""
         if tag in _VOID:
             return
         if tag in _BREAKS:
@@ -70,7 +65,7 @@ class Markup:
             self._open.append(tag)
 
     def end(self, tag: str) -> None:
-        """Take an end tag, which ends the last element of its name, and what is open in that."""
+        """Handle an end tag, which ends the last element of its name, and those in it."""
         if tag in self._open:
             del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
 
@@ -108,16 +103,15 @@ _INDENT = "  "
 def read_markdown(data: bytes, limits: ReadLimits) -> Content:
     """Headings, paragraphs, items of lists with their numbers, quotes, code and the rows of tables.
 
-    Comments, HTML tags and what they hide are left out. Of links the text is kept, and an address that leads somewhere
-    else. Simple entries of a front matter become metadata, its ``title`` the title. Raises DocumentBroken if it is no
-    text, and DocumentTooLarge if a limit is reached.
+    Comments, HTML tags and hidden elements are left out. Links keep their text, and an absolute address. Simple entries
+    of a front matter become metadata, its ``title`` the title. Raises DocumentBroken and DocumentTooLarge.
     """
     from markdown_it import MarkdownIt
 
     text, notes = decoded(data)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     metadata, start = _front_matter(text)
-    # Twice the depth: the parser leaves out what lies deeper than it is told, which must be seen to be refused.
+    # Twice the depth: the parser drops deeper elements, which must be seen to be refused.
     parser = MarkdownIt("commonmark", {"maxNesting": 2 * limits.max_depth}).enable(["table", "strikethrough"])
     blocks = Blocks(limits)
     _Walk(blocks, parser.parse(text[start:])).run()
@@ -132,28 +126,28 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
 
 
 def _front_matter(text: str) -> tuple[dict[str, str], int]:
-    """The simple entries of a front matter, and where it ends; text between two rules is none."""
+    """The simple entries of a front matter, and where it ends; text between two rules is not one."""
     front = _FRONT_MATTER.match(text)
-    lines = front[1].split("\n") if front else []
-    entries = [_ENTRY.fullmatch(line) for line in lines]
-    if front is None or not entries[0]:
+    if front is None:
         return {}, 0
-    if not all(entry or _BELOW_AN_ENTRY.fullmatch(line) for entry, line in zip(entries, lines, strict=True)):
+    lines = front[1].split("\n")
+    entries = [entry for line in lines if (entry := _ENTRY.fullmatch(line))]
+    others = [line for line in lines if not _ENTRY.fullmatch(line)]
+    if not _ENTRY.fullmatch(lines[0]) or not all(map(_BELOW_AN_ENTRY.fullmatch, others)):
         return {}, 0
-    found = {entry[1]: (entry[2] or "").strip() for entry in entries if entry}
+    found = {entry[1]: (entry[2] or "").strip() for entry in entries}
     return {name: value.strip(" \"'") for name, value in found.items() if not _NO_VALUE.fullmatch(value)}, front.end()
 
 
 class _Walk:
-    """From the parser's flat list of tokens to blocks."""
+    """Makes blocks of the parser's flat list of tokens."""
 
     def __init__(self, blocks: Blocks, tokens: Sequence[Token]) -> None:
         self._blocks = blocks
         self._tokens = tokens
         self._markup = Markup()
         self._quotes = 0
-        self._items: list[str] = []
-        """The marks of the open items; blank once written."""
+        self._items: list[str] = []  # marks of the open items; blank once written
         self._rows: list[list[str]] = []
         self._heading = 0
 
@@ -213,7 +207,7 @@ class _Walk:
 
 
 def _shown(children: Sequence[Token], markup: Markup) -> Iterator[str]:
-    """What a page would show of a block's tokens."""
+    """The visible text of a block's tokens."""
     address, since = "", ""
     for child in children:
         if child.type == "html_inline":

@@ -1,1 +1,1 @@
-"""Word's files: a ZIP archive of XML, read without ever unpacking more than the limits allow."""
+"""Word documents: a ZIP archive of XML, unpacked within the limits."""

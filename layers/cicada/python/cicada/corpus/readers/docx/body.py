@@ -1,4 +1,4 @@
-"""The body of a DOCX: paragraphs and tables to blocks."""
+"""Make blocks of the paragraphs and tables of a DOCX."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ _CONTENTS = "toc "  # prefix of the styles of a table of contents
 
 
 class BodyReader:
-    """Reads a body, and everything that is built like one: cells, text boxes, notes."""
+    """Reads a body, and everything with its structure: cells, text boxes, notes."""
 
     def __init__(
         self, blocks: Blocks, styles: Styles, numbering: ListNumbering, notes: Mapping[str, Element], pages: Pages
     ) -> None:
-        self.title: str | None = None
-        """The first paragraph in the style of a title."""
+        self.title: str | None = None  # the first paragraph in the style of a title
         self._blocks = blocks
         self._styles = styles
         self._numbering = numbering
@@ -42,7 +41,7 @@ class BodyReader:
         self._pages = pages
 
     def read(self, element: Element) -> None:
-        """Add a body's paragraphs and tables; what merely wraps them is looked into."""
+        """Add a body's paragraphs and tables, those in wrappers included."""
         for child in element.children:
             if child.name == "p":
                 self._paragraph(child)
@@ -77,7 +76,7 @@ class BodyReader:
             self._blocks.add(kind, text, page)
 
     def _mark(self, paragraph: Element, style: Style) -> tuple[str | None, int]:
-        """What Word writes before a paragraph of a list, and how deep the list lies; None before other text."""
+        """Word's mark before a list's paragraph, if it is one, and the depth of the list."""
         written = paragraph.value("pPr", "numPr", "ilvl")
         depth = int(written) if written and written.isdecimal() else style.depth or 0
         depth = min(depth, _MAX_DEPTH)
@@ -104,7 +103,7 @@ class BodyReader:
         self._add_notes(notes, page)
 
     def _row(self, cells: list[Element], above: list[str], notes: list[str]) -> list[str]:
-        """The texts of a row's columns: a cell over several columns fills the first, one over several rows each row."""
+        """The texts of a row's columns; a cell over several columns fills the first, one over several rows each row."""
         row: list[str] = []
         for cell in cells:
             merged = cell.child("tcPr") and cell.child("tcPr").child("vMerge")  # type: ignore[union-attr]
@@ -120,7 +119,7 @@ class BodyReader:
         return row
 
     def _lines(self, element: Element, notes: list[str]) -> Iterator[str]:
-        """The texts of all paragraphs below, those in text boxes among them, and the ids of their notes."""
+        """The texts of all paragraphs below, with text boxes; collects the ids of their notes."""
         for paragraph in _paragraphs(element):
             words = words_of(paragraph, self._pages)
             notes += words.notes
@@ -137,7 +136,7 @@ class BodyReader:
 
 
 def _within(element: Element, name: str) -> Iterator[Element]:
-    """Children of a name, those in content controls and tracked insertions among them."""
+    """Children of a name, with those in content controls and tracked insertions."""
     for child in element.children:
         if child.name == name:
             yield child
@@ -146,7 +145,7 @@ def _within(element: Element, name: str) -> Iterator[Element]:
 
 
 def _paragraphs(element: Element) -> Iterator[Element]:
-    """Every paragraph below, in order, those of tables in tables among them; those of text boxes belong to theirs."""
+    """Every paragraph below, in order, with nested tables, without text boxes."""
     for child in element.children:
         if child.name == "p":
             yield child

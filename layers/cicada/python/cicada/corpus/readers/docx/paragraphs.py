@@ -1,4 +1,4 @@
-"""One paragraph of a DOCX: its words, its style, and the numbers that Word counts by itself."""
+"""One paragraph of a DOCX: its text, its style, and its list number."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from cicada.corpus.readers.docx.xml import Element
 _LEFT_OUT = frozenset(
     {"del", "moveFrom", "Fallback", "rt", "pPr", "rPr", "sdtPr", "instrText", "delText", "delInstrText", "tblPr"}
 )
-"""Deleted text, codes of fields, what older programs show instead, pronunciations, and properties."""
+"""Deleted text, field codes, fallbacks for older programs, pronunciations, and properties."""
 _WRITTEN = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 
 
 @dataclass
 class Pages:
-    """The page that is being read, counted by the breaks of one kind."""
+    """The current page, counted by one kind of breaks."""
 
     rendered: bool  # whether Word recorded its page breaks; else the author's breaks count
     number: int = 1
 
     def turn(self, *, rendered: bool) -> None:
-        """A break was met."""
+        """Count a break."""
         self.number += rendered is self.rendered
 
 
 @dataclass
 class ParagraphText:
-    """What was read of a paragraph."""
+    """The text of a paragraph."""
 
     parts: list[str] = field(default_factory=list)
     page: int = 1  # of its first word
@@ -43,7 +43,7 @@ class ParagraphText:
 
 
 def words_of(paragraph: Element, pages: Pages) -> ParagraphText:
-    """The paragraph's text. What stands in text boxes comes apart from it."""
+    """The paragraph's text, with its text boxes apart."""
     words = ParagraphText(page=pages.number)
     if paragraph.has("pPr", "pageBreakBefore"):
         pages.turn(rendered=False)
@@ -101,7 +101,7 @@ _UNKNOWN = _Level("bullet", "", 1)
 
 
 class ListNumbering:
-    """The lists of a document (``numbering.xml``), counted on as its paragraphs come."""
+    """The lists of a document (``numbering.xml``), with counters."""
 
     def __init__(self, part: Element | None) -> None:
         self._levels: dict[tuple[str, int], _Level] = {}
@@ -114,7 +114,7 @@ class ListNumbering:
                 self._lists[element.attributes.get("numId", "")] = held
 
     def next(self, number_id: str, depth: int) -> str:
-        """The mark of the next paragraph of a list at a depth from 0: ``-``, or its number as Word shows it."""
+        """The mark of a list's next paragraph at a depth from 0: ``-``, or its number as Word shows it."""
         kind = self._lists.get(number_id, number_id)
         level = self._levels.get((kind, depth), _UNKNOWN)
         counts = self._counts.setdefault(kind, [])
@@ -181,7 +181,7 @@ _BODY_TEXT_LEVEL = 9  # Word's outline level of body text
 
 @dataclass(frozen=True)
 class Style:
-    """What matters of a paragraph's style, with what it takes from those it is based on."""
+    """The used properties of a paragraph's style, inherited ones included."""
 
     name: str = ""
     level: int | None = None  # of a heading, from 1; :data:`TITLE` for the title; None for other text
@@ -191,17 +191,17 @@ class Style:
 
     @property
     def is_quote(self) -> bool:
-        """Whether it sets quotations apart."""
+        """Whether it is for quotations."""
         return self.name.casefold() in _QUOTES
 
     @property
     def is_code(self) -> bool:
-        """Whether it sets code apart."""
+        """Whether it is for code."""
         return self.name.casefold() in _CODE
 
     @property
     def is_list(self) -> bool:
-        """Whether it is one of Word's own styles for lists."""
+        """Whether it is one of Word's list styles."""
         return bool(_LIST.fullmatch(self.name))
 
 
@@ -217,7 +217,7 @@ class Styles:
         self._styles: dict[str, Style] = {}
 
     def get(self, style_id: str | None) -> Style:
-        """The style; of an unknown one, plain text."""
+        """The style; an unknown one is plain text."""
         if style_id is None:
             return _PLAIN
         if style_id not in self._styles:
@@ -252,7 +252,7 @@ def _refined(base: Style, element: Element) -> Style:
 
 
 def outline_level(written: str | None, inherited: int | None) -> int | None:
-    """The level of a heading from 1 by Word's outline level, which counts from 0."""
+    """The level of a heading, from 1; Word's outline levels count from 0."""
     if written is None or not written.isdecimal():
         return inherited
     return int(written) + 1 if int(written) < _BODY_TEXT_LEVEL else None

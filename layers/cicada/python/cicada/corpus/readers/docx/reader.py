@@ -1,8 +1,9 @@
-"""DOCX: headings, paragraphs, lists and tables, from the parts of the archive that hold text."""
+"""Read DOCX files: headings, paragraphs, lists and tables."""
 
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,27 +20,15 @@ _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _MAIN = "/officeDocument"
 _ELEMENTS_A_LEVEL = 4  # a nested table is four elements deeper, and counts as one level
 _PAGE_CHARS = 6_000  # more than a page holds: longer stretches between breaks are not pages
-_PROPERTIES = {
-    "creator": "author",
-    "subject": "subject",
-    "keywords": "keywords",
-    "created": "created",
-    "modified": "modified",
-}
+_PROPERTIES = {"creator": "author"} | {name: name for name in ("subject", "keywords", "created", "modified")}
 
 
 def read_docx(data: bytes, limits: ReadLimits) -> Content:
-    """Text as Word's readers see it: with tracked insertions, without deletions and hidden text.
+    """Text as Word shows it: with tracked insertions, without deletions and hidden text.
 
-    Pages are known where Word recorded its own page breaks, or where the author's breaks leave no more text between
-    them than a page holds.
-
-    Raises:
-        DocumentBroken: it is no DOCX, or damaged.
-        DocumentEncrypted: it is protected by a password.
-        DocumentTooLarge: a limit is reached.
-        DocumentUnsafe: its archive or its XML is built to do harm.
-        DocumentUnsupported: it is a document of an older Word.
+    Pages are known if Word recorded its page breaks, or if the author's breaks are no further apart than a page. Raises
+    DocumentBroken, DocumentEncrypted, DocumentTooLarge, DocumentUnsafe for a harmful archive or XML, and
+    DocumentUnsupported for Word before 2007.
     """
     if data.startswith(_OLD_OFFICE):
         if _ENCRYPTED_PACKAGE in data:
@@ -56,7 +45,7 @@ def read_docx(data: bytes, limits: ReadLimits) -> Content:
     document = part(main)
     text = document and document.child("body")
     if text is None:
-        raise DocumentBroken("is no DOCX: it has no text part")
+        raise DocumentBroken("is not a DOCX: it has no text part")
     blocks = Blocks(limits)
     pages = Pages(rendered=any(element.name == "lastRenderedPageBreak" for element in text.walk()))
     notes = {**_notes(part(f"{folder}/footnotes.xml")), **_notes(part(f"{folder}/endnotes.xml"))}
@@ -79,7 +68,7 @@ def _main_part(relations: Element | None) -> str:
     for relation in relations.children if relations else []:
         if relation.attributes.get("Type", "").endswith(_MAIN) and relation.attributes.get("TargetMode") != "External":
             return relation.attributes.get("Target", "").lstrip("/")
-    raise DocumentBroken("is no DOCX: it names no text part")
+    raise DocumentBroken("is not a DOCX: it names no text part")
 
 
 def _notes(part: Element | None) -> dict[str, Element]:
@@ -96,7 +85,7 @@ def _properties(part: Element | None) -> Iterator[tuple[str, str]]:
 
 
 def _fit_pages(blocks: tuple[DocumentBlock, ...]) -> bool:
-    chars: dict[int | None, int] = {}
+    chars: Counter[int | None] = Counter()
     for block in blocks:
-        chars[block.page] = chars.get(block.page, 0) + len(block.text)
+        chars[block.page] += len(block.text)
     return max(chars.values(), default=0) <= _PAGE_CHARS

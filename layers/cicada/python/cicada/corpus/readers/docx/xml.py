@@ -1,4 +1,4 @@
-"""XML and ZIP archives that are not trusted: no document type, no entities of their own, bounded depth and size."""
+"""Untrusted XML and ZIP archives: no document types, so no entities, and limited depth and size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATOR = " "
 
 
 class Element:
-    """An element by its local name. Attributes are by local name, too: the formats read here do not mix them."""
+    """An element; names of elements and attributes are local, since the formats read here do not mix them."""
 
     __slots__ = ("attributes", "children", "name", "text")
 
@@ -25,8 +25,7 @@ class Element:
         self.name = name
         self.attributes = attributes
         self.children: list[Element] = []
-        self.text = ""
-        """All character data directly in it."""
+        self.text = ""  # character data directly in it
 
     def child(self, name: str) -> Element | None:
         """The first child of this name."""
@@ -40,7 +39,7 @@ class Element:
         return found.attributes.get("val") if found else None
 
     def has(self, *path: str) -> bool:
-        """Whether a switch is there and not off, as Word writes its booleans."""
+        """Whether a switch is on, as Word writes its booleans."""
         found: Element | None = self
         for name in path:
             found = found and found.child(name)
@@ -56,13 +55,8 @@ class Element:
 
 
 def parsed(data: bytes, max_depth: int, max_elements: int) -> Element:
-    """The document's element.
-
-    Raises:
-        DocumentBroken: it is not well-formed.
-        DocumentTooLarge: it is nested more than ``max_depth`` deep, or has more than ``max_elements`` elements.
-        DocumentUnsafe: it declares a document type: only that can define entities.
-    """
+    """The document's element. Raises DocumentBroken if it is not well-formed, DocumentTooLarge, and DocumentUnsafe for a
+    document type, which could define entities."""
     top = Element("", {})
     open_elements = [top]
     local = _LocalNames()
@@ -106,7 +100,7 @@ def parsed(data: bytes, max_depth: int, max_elements: int) -> Element:
 
 
 class _LocalNames(dict[str, str]):
-    """Names without their namespace, each cut once."""
+    """Names without their namespace, cached."""
 
     def __missing__(self, name: str) -> str:
         local = self[name] = name.rpartition(_SEPARATOR)[2]
@@ -115,21 +109,15 @@ class _LocalNames(dict[str, str]):
 
 _ENCRYPTED = 0x1
 _TELLS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, RuntimeError)
-"""What :mod:`zipfile` raises for broken archives and for what it does not read."""
+"""Raised by :mod:`zipfile` for broken and unsupported archives."""
 
 
 class Archive:
-    """An archive in memory whose members are read one at a time. Nothing is ever written to a disk."""
+    """An archive in memory, whose members are read one at a time. Nothing is written to a disk."""
 
     def __init__(self, data: bytes, limits: ReadLimits) -> None:
-        """Look at its directory.
-
-        Raises:
-            DocumentBroken: it is no archive.
-            DocumentEncrypted: a member is protected by a password.
-            DocumentTooLarge: it has too many members, or they are too large when unpacked.
-            DocumentUnsafe: a member's name leads out of the archive, or stands twice.
-        """
+        """Read its directory. Raises DocumentBroken, DocumentEncrypted, DocumentTooLarge for too many members or bytes,
+        and DocumentUnsafe if a member's name leads out of the archive, or is repeated."""
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _TELLS as error:
@@ -145,12 +133,11 @@ class Archive:
         if any(member.flag_bits & _ENCRYPTED for member in members):
             raise DocumentEncrypted("its archive is protected by a password")
         self._max_bytes = limits.max_unpacked_bytes
-        if sum(member.file_size for member in members) > self._max_bytes:  # no more is ever unpacked than is declared
+        if sum(member.file_size for member in members) > self._max_bytes:  # zipfile unpacks no more than is declared
             raise DocumentTooLarge(f"unpacks to more than {self._max_bytes:,} bytes (max_unpacked_bytes)")
 
     def read(self, name: str) -> bytes | None:
-        """A member's bytes; None if there is no such member. Raises DocumentBroken if it cannot be unpacked, or its
-        checksum is wrong."""
+        """A member's bytes, if it exists. Raises DocumentBroken if it cannot be unpacked or its checksum is wrong."""
         if name not in self.names:
             return None
         try:

@@ -1,1 +1,1 @@
-"""PDF: the text of each page, and what its layout says of headings and paragraphs."""
+"""PDF: the text of each page, with headings and paragraphs found by layout."""

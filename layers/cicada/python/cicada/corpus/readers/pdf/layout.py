@@ -1,4 +1,4 @@
-"""From the lines of all pages to headings, paragraphs and items of lists."""
+"""Group the lines of all pages into headings, paragraphs and items of lists."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ _NUMBER_BEFORE = re.compile(r"^(?:chapter\s+|§\s*)?(?:\d+|[ivxlc]+|[a-z])(?:\.\
 
 @dataclass(frozen=True)
 class Bookmark:
-    """An entry of the document's outline."""
+    """An entry of the document's outline; pages and levels count from 1."""
 
     title: str
-    level: int  # from 1
+    level: int
     page: int
 
 
 def add_pages(blocks: Blocks, pages: Sequence[Sequence[TextLine]], bookmarks: Sequence[Bookmark]) -> bool:
-    """Add the blocks of all pages; page numbers count from 1.
+    """Add the blocks of all pages, without running heads and page numbers; returns whether there were any.
 
-    Headings are the lines that the outline names, or, in a document without one, those in larger letters, and bold
-    lines of their own. Running heads and page numbers are left out; returns whether there were any.
+    Headings are the lines in the outline, or, without one, lines in larger letters, and bold lines by themselves.
     """
     kept = without_running(pages)
     look = _Look([line for page in kept for line in page])
@@ -51,7 +50,7 @@ def add_pages(blocks: Blocks, pages: Sequence[Sequence[TextLine]], bookmarks: Se
 
 
 class _Look:
-    """What is usual in the document."""
+    """The usual layout of the document."""
 
     def __init__(self, lines: Sequence[TextLine]) -> None:
         sizes: Counter[float] = Counter()
@@ -70,8 +69,8 @@ class _Look:
         self.hyphenated = {word for line in lines for word in _HYPHENATED.findall(line.text)}
 
     def level(self, line: TextLine, above: TextLine | None, below: TextLine | None) -> int | None:
-        """Of a heading by its looks, from 1; None of other text."""
-        if not any(char.isalpha() for char in line.text):
+        """The level of a heading by its layout, from 1; None for other text."""
+        if not any(map(str.isalpha, line.text)):
             return None
         if len(line.text) <= _MAX_HEADING_CHARS and (level := self._levels.get(line.size)):
             return level
@@ -82,7 +81,7 @@ class _Look:
 
 
 def _continues(above: TextLine, below: TextLine) -> bool:
-    """Whether two lines look alike and stand close: they may be of one heading."""
+    """Whether two lines look alike and are close, so that they may be one heading."""
     alike = above.bold == below.bold and abs(above.size - below.size) <= _SAME_SIZE * max(above.size, below.size)
     return alike and 0 < above.y - below.y <= 1.8 * below.size
 
@@ -125,7 +124,7 @@ def _add_page(
 
 
 def _met(lines: Sequence[TextLine], marks: Sequence[Bookmark]) -> tuple[Mapping[int, int], list[Bookmark]]:
-    """The levels of the lines that a page's bookmarks name, by the lines' numbers, and the bookmarks that name none."""
+    """The levels of a page's lines that bookmarks name, by line number, and the bookmarks that name none."""
     found: dict[int, int] = {}
     unmet: list[Bookmark] = []
     after = -1
@@ -142,13 +141,13 @@ def _met(lines: Sequence[TextLine], marks: Sequence[Bookmark]) -> tuple[Mapping[
 
 
 def _key(title: str) -> str:
-    """A title without its number and whatever is no letter."""
+    """A title without its number, spaces and signs."""
     bare = _NUMBER_BEFORE.sub("", title)
     return "".join(char for char in (bare or title).casefold() if char.isalnum())
 
 
 def _usual_gap(lines: Sequence[TextLine]) -> float:
-    """The distance between lines of one paragraph: the lower quartile, for pages of short paragraphs."""
+    """The distance of lines in a paragraph: the lower quartile, which suits pages of short paragraphs."""
     gaps = sorted(
         gap for above, below in pairwise(lines) if (gap := above.y - below.y) >= _CLOSEST * max(above.size, below.size)
     )
@@ -171,7 +170,7 @@ def _begins(paragraph: Sequence[TextLine], line: TextLine, usual: float) -> bool
 
 
 def _joined(lines: Sequence[TextLine], hyphenated: set[str]) -> str:
-    """One text. A word that is divided at a line's end is put together, unless it is hyphenated elsewhere, too."""
+    """One text; a word divided at a line's end is joined, unless it is hyphenated elsewhere."""
     text = lines[0].text
     for line in lines[1:]:
         divided = re.search(r"([^\W\d_]+)-$", text)

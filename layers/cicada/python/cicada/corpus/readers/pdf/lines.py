@@ -1,8 +1,8 @@
-"""The lines of a PDF's pages, and which of them are running heads and page numbers.
+"""The lines of a PDF's pages, without running heads and page numbers.
 
-Content must not be taken for it: certificates, articles and the totals of tables look alike on many pages, too. So a
-line is left out only where it stands at the edge, apart from the text, and is the same on most pages, or differs in
-nothing but a number that counts up with them; a number alone also where it is not apart.
+Content may also repeat on many pages, such as certificates or totals of tables. So a line is dropped only if it is at
+the edge, apart from the text, and equal on most pages, or differing only by a number that counts up with them; a number
+alone even if it is not apart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GAP = 0.8  # of the font size: a wider gap separates words
 _LETTER_WIDTH = 0.5  # of the font size: the average width of a letter
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _SYMBOL_BULLETS = dict.fromkeys((0xF0B7, 0xF0A7, 0xF0D8, 0xF076, 0xF02D), "\u2022")
-"""Bullets of Word's symbol fonts, which have private codes."""
+"""Bullets in the private codes of Word's symbol fonts."""
 _SIGNS = _LIGATURES | _SYMBOL_BULLETS
 _BOLD = re.compile(r"bold|black|heavy|semibold|cmbx", re.IGNORECASE)
 
@@ -50,7 +50,7 @@ class _Piece:
 
 
 def lines_of(page: PageObject) -> list[TextLine]:
-    """The page's lines in the order in which they are drawn, which is the reading order of nearly all documents."""
+    """The page's lines as drawn, which is the reading order of nearly all documents."""
     lines: list[TextLine] = []
     pieces: list[_Piece] = []
 
@@ -95,9 +95,9 @@ def _line(pieces: list[_Piece]) -> TextLine | None:
     text = " ".join("".join(piece.text for piece in pieces).split()).translate(_SIGNS)
     if not text:
         return None
-    sizes: dict[float, int] = {}
+    sizes: Counter[float] = Counter()
     for piece in pieces:
-        sizes[round(piece.size, 1)] = sizes.get(round(piece.size, 1), 0) + len(piece.text)
+        sizes[round(piece.size, 1)] += len(piece.text)
     size = max(sizes, key=sizes.__getitem__)
     bold = all(piece.bold for piece in pieces if piece.text.strip())
     return TextLine(text, pieces[0].x, pieces[0].y, size, bold)
@@ -110,8 +110,7 @@ _SAME_HEIGHT = 0.3  # of the font size: lines of one row, or at one height on se
 _APART = 2.0  # times the usual font size: the least distance of a running head from the text
 _WIDER = 1.3  # times the usual row distance: likewise
 _WIDEST = 2.5  # times the usual font size: the greatest row distance taken as usual
-_FURTHEST = 50
-"""How much a number in words may be more or less than the page's: others, as of certificates, count by themselves."""
+_FURTHEST = 50  # from the page's number: a number in words that is further away, as of a certificate, is content
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,])")
 _LONE_NUMBER = re.compile(
     r"(?:page\s+|seite\s+|[-–—]\s*)?\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?(?:\s*[-–—])?", re.IGNORECASE
@@ -123,7 +122,7 @@ _Counted = tuple[int, TextLine]  # a page, and a line with a number
 
 
 def without_running(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]:
-    """The pages' lines without running heads and page numbers. A page of nothing else keeps them."""
+    """The pages' lines without running heads and page numbers, unless a page has nothing else."""
     rows = [_rows(page) for page in pages]
     size = _usual_size(pages)
     apart = _rows_apart(rows, size)
@@ -131,22 +130,28 @@ def without_running(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]
     heads = [[line for edge in page for row in edge for line in row] for page in edges]
     counts = Counter(text for page in heads for text in {line.text for line in page})
     same = {text for text, count in counts.items() if count >= max(_PAGES, _SHARE * len(pages))}
-    left_out = {id(line) for page in heads for line in page if line.text in same}
+    dropped = {id(line) for page in heads for line in page if line.text in same}
     counting: defaultdict[_Key, list[_Counted]] = defaultdict(list)
     for number, (page, edge) in enumerate(zip(rows, edges, strict=True), start=1):
         for line in _may_count(page, edge, same, size):
-            for digits in _NUMBER.finditer(line.text):
-                further = int(digits[0]) - number
-                if abs(further) <= _FURTHEST or _LONE_NUMBER.fullmatch(line.text):
-                    key = line.text[: digits.start()], line.text[digits.end() :], further
-                    counting[key].append((number, line))
+            for key in _keys(line.text, number):
+                counting[key].append((number, line))
     for found in counting.values():
-        left_out.update(id(line) for _, line in _page_numbers(found, len(pages)))
-    return [[line for line in page if id(line) not in left_out] or list(page) for page in pages]
+        dropped.update(id(line) for _, line in _page_numbers(found, len(pages)))
+    return [[line for line in page if id(line) not in dropped] or list(page) for page in pages]
+
+
+def _keys(text: str, page: int) -> Iterator[_Key]:
+    """A key for each number of a line that may be the page's."""
+    lone = _LONE_NUMBER.fullmatch(text)
+    for digits in _NUMBER.finditer(text):
+        further = int(digits[0]) - page
+        if lone or abs(further) <= _FURTHEST:
+            yield text[: digits.start()], text[digits.end() :], further
 
 
 def _rows(page: Sequence[TextLine]) -> list[_Row]:
-    """A page's lines by their heights, from the top."""
+    """A page's lines grouped by height, from the top."""
     rows: list[list[TextLine]] = []
     for line in sorted(page, key=lambda line: -line.y):
         if not rows or rows[-1][0].y - line.y > _SAME_HEIGHT * line.size:
@@ -164,14 +169,14 @@ def _usual_size(pages: Sequence[Sequence[TextLine]]) -> float:
 
 
 def _rows_apart(pages: Sequence[Sequence[_Row]], size: float) -> float:
-    """In points."""
+    """The least distance of a running head from the text, in points."""
     distances = [above[0].y - below[0].y for page in pages for above, below in pairwise(page)]
     usual = min(median(distances), _WIDEST * size) if distances else 0.0
     return max(_APART * size, _WIDER * usual)
 
 
 def _edge(inwards: Sequence[_Row], apart: float) -> list[_Row]:
-    """The outermost rows, if they are few and stand apart from the others."""
+    """The outermost rows, if they are few and apart from the others."""
     for count, (outer, inner) in enumerate(pairwise(inwards[: _EDGE_ROWS + 1]), start=1):
         if abs(outer[0].y - inner[0].y) > apart:
             return list(inwards[:count])
@@ -181,7 +186,7 @@ def _edge(inwards: Sequence[_Row], apart: float) -> list[_Row]:
 def _may_count(
     page: Sequence[_Row], edges: Sequence[Sequence[_Row]], same: set[str], size: float
 ) -> Iterator[TextLine]:
-    """The lines of a page that may be its number: by themselves, but for what is the same on all pages."""
+    """The lines of a page that may be its number: alone, apart from lines equal on all pages."""
     for edge in edges:
         own = [line for row in edge for line in _others(row, same)]
         if len(own) == 1 and own[0].size <= size and not _LONE_NUMBER.fullmatch(own[0].text):
@@ -197,7 +202,7 @@ def _others(row: _Row, same: set[str]) -> list[TextLine]:
 
 
 def _page_numbers(found: Sequence[_Counted], pages: int) -> list[_Counted]:
-    """Those of some lines with numbers that stand at one height on enough pages; none if there are too few."""
+    """The lines with numbers that are at one height on enough pages, if any."""
     height = median(line.y for _, line in found)
     level = [(page, line) for page, line in found if abs(line.y - height) <= _SAME_HEIGHT * line.size]
     on = {page for page, _ in level}

@@ -1,4 +1,4 @@
-"""PDF files, by page."""
+"""Read PDF files by page."""
 
 from __future__ import annotations
 
@@ -20,25 +20,20 @@ if TYPE_CHECKING:
 _PROPERTIES = {"/Author": "author", "/Subject": "subject", "/Keywords": "keywords"}
 _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
 _NO_TITLE = re.compile(r"untitled|microsoft \w+ - |.*\.(?:docx?|indd|tex|dvi|odt|pptx?|xlsx?|qxd)$", re.IGNORECASE)
-"""What programs write where nobody gave a title."""
+"""Titles that programs write by default."""
 _TOLD_PAGES = 20
 
 
 def read_pdf(data: bytes, limits: ReadLimits) -> Content:
-    """The text of each page, with its number.
+    """The text of each page, with its number. Restrictions without a password to open the document do not matter.
 
-    A document that only restricts what may be done with it, and asks no password to be opened, is read.
-
-    Raises:
-        DocumentBroken: it is no PDF, or damaged beyond what its reader mends.
-        DocumentEncrypted: it is protected by a password.
-        DocumentTooLarge: a limit is reached, of the file or of the library that reads it.
-        DocumentWithoutText: no page holds text: a scan.
+    Raises DocumentBroken, DocumentEncrypted if a password is needed, DocumentTooLarge for a limit of ours or of pypdf,
+    and DocumentWithoutText for a scan.
     """
     from pypdf import PdfReader, apply_configuration
     from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError, PyPdfError
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells what it mends, a line each
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every repair
     stream_bytes = limits.max_unpacked_bytes // 4
     try:
         with apply_configuration(
@@ -49,7 +44,7 @@ def read_pdf(data: bytes, limits: ReadLimits) -> Content:
             stream_decoding_work_maximum_length=limits.max_unpacked_bytes,
             page_tree_maximum_depth=limits.max_depth,
             outline_maximum_depth=limits.max_depth,
-            jbig2dec_binary=None,  # no other program is ever started
+            jbig2dec_binary=None,  # never start another program
         ):
             return _read(PdfReader(io.BytesIO(data)), limits)
     except (FileNotDecryptedError, DependencyError):
@@ -59,7 +54,7 @@ def read_pdf(data: bytes, limits: ReadLimits) -> Content:
     except RecursionError:
         raise DocumentTooLarge("is nested too deeply (max_depth)") from None
     except PyPdfError as error:
-        raise DocumentBroken(f"is no PDF that can be read: {_sentence(error)}") from None
+        raise DocumentBroken(f"cannot parse this PDF: {_sentence(error)}") from None
 
 
 def _read(reader: PdfReader, limits: ReadLimits) -> Content:
@@ -77,7 +72,7 @@ def _read(reader: PdfReader, limits: ReadLimits) -> Content:
             pages.append(lines_of(reader.pages[number]))
         except (LimitReachedError, FileNotDecryptedError, RecursionError, MemoryError):
             raise
-        except Exception:  # a library meets a broken file in many ways: the page counts as broken, the others are read
+        except Exception:  # libraries fail in many ways for broken files: skip the page
             pages.append([])
             broken.append(number + 1)
     if len(broken) == count:
@@ -113,7 +108,7 @@ def _bookmarks(reader: PdfReader, pages: int) -> Iterator[Bookmark]:
                 yield Bookmark(title, level, page + 1)
     except (LimitReachedError, MemoryError):
         raise
-    except Exception:  # a broken outline only costs the headings it would have told of
+    except Exception:  # a broken outline only costs headings
         return
 
 
