@@ -85,12 +85,11 @@ def admit(
     quarantined: list[Quarantined] = []
     for file in files:
         theirs = [] if unique else file.ids.tolist()
-        shared = next((place for place, one in enumerate(theirs) if one in taken), None)
         problem = None
-        if shared is not None:
-            one = theirs[shared]
+        if not taken.isdisjoint(theirs):
+            place, one = next((place, one) for place, one in enumerate(theirs) if one in taken)
             other = owner.get(one) or held.source_of(one) or "a document without a source"
-            passage = file.read(store, [shared]).items[0].passage
+            passage = file.read(store, [place]).items[0].passage
             problem = f"its passage {passage.id} has an id that one of {other} has"
         elif len(known | set(file.fields)) > MAX_FIELDS:
             problem = f"its metadata keys would give the collection more than {MAX_FIELDS} fields to filter by"
@@ -99,7 +98,7 @@ def admit(
             continue
         known.update(file.fields)
         taken.update(theirs)
-        owner.update((one, file.source) for one in theirs)
+        owner |= dict.fromkeys(theirs, file.source)
         admitted.append(file)
     return admitted, quarantined
 

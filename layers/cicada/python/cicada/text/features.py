@@ -1,10 +1,8 @@
-"""A short text as hashed features: what the linear classifiers score.
-
-:func:`features_of` is for what a text says: n-grams of its words. :func:`spelling_of` is for the language that it is
-in: parts of its words.
+"""The hashed features of a short text, for linear classifiers: :func:`features_of` its words, :func:`spelling_of` its
+spelling.
 
 A feature is a string; its bucket is its CRC-32 modulo the number of buckets (feature hashing: Weinberger et al., 2009).
-The same code makes the features for training and for scoring, so the two cannot differ.
+Training and scoring share this code, so their features are equal.
 """
 
 from __future__ import annotations
@@ -88,10 +86,8 @@ def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured
 
 
 def spelling_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured:
-    """The distinct features of how a text is spelt: its words, and parts of them of one to four characters.
-
-    Takes what :func:`features_of` takes. Case does not count, accents do; words of scripts without spaces are not read.
-    """
+    """The distinct features of a text's spelling: its words, and their parts of one to four characters, without case,
+    with accents, without scripts without spaces. Arguments as :func:`features_of`."""
     words = _SPELT.findall(plain(text).casefold())
     return _hashed(_spelling(words), words, buckets, beside)
 

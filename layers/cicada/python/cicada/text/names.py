@@ -38,19 +38,14 @@ class NameWord(NamedTuple):
 
 
 def name_words(text: str) -> Iterator[NameWord]:
-    """The words of a text as names are looked for among them.
-
-    The names that are found are on disk with their passages: that is why these words are not those of
-    :mod:`cicada.text.tokens`.
-    """
+    """The words of a text to find names in. Found names are on disk, so these words must not change as those of
+    :mod:`cicada.text.tokens` may."""
     return (NameWord(match[0], *match.span()) for match in _NAME_WORD.finditer(text))
 
 
 def capitalised_in(sentence: str) -> list[str]:
-    """The capitalised words inside a sentence, but for its first; none where capitals say nothing.
-
-    They say nothing in a title, and in languages that write all nouns so.
-    """
+    """The capitalised words inside a sentence, without its first; none in a title, or in a language that capitalises
+    all nouns."""
     words = _WORD.findall(sentence)
     capitals = sum(word[0].isupper() for word in words[1:])
     titled = capitals > _MOSTLY * max(1, len(words) - 1) and len(words) > _ALWAYS_TELL

@@ -1,4 +1,4 @@
-"""Normal forms: what of its writing a text is compared without.
+"""Normal forms in which texts are compared.
 
 - :func:`normalised` is what a text is searched by; passages are on disk in it.
 - :func:`compared` tells texts apart that a search need not: ``10²`` is not ``102``.
@@ -13,12 +13,11 @@ import unicodedata
 
 _RAISED = re.compile(r"(?<=[\w)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
 
-
 _AT_WILL = re.compile(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u0652\u0656-\u065f"
     "\u00ad\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
 )
-"""What is written or left out at will: vowel points, and signs without a width."""
+"""Optional characters: vowel points, and signs without a width."""
 
 
 class _Plain(dict[int, str | int]):
@@ -56,12 +55,8 @@ def composed(text: str) -> str:
 
 
 def normalised(text: str, *, dotless_i: bool = False) -> str:
-    """Text in compatibility form (NFKC), case folded, with one apostrophe, one hyphen and one set of digits.
-
-    Args:
-        text: anything; unpaired surrogates are dropped.
-        dotless_i: whether the capital of *ı* is *I*, as in Turkish.
-    """
+    """Text in compatibility form (NFKC), case folded, with one apostrophe, one hyphen and one set of digits, without
+    unpaired surrogates; ``dotless_i``: the capital of *ı* is *I*, as in Turkish."""
     if dotless_i:
         text = text.replace("İ", "i").replace("I", "ı")
     if text.isascii():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections import Counter
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
@@ -33,14 +32,11 @@ _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 @cache
 def marks() -> str:
     """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words."""
-    codes = [
-        code
-        for code in range(_FIRST_MARK, min(_LAST_MARK, sys.maxunicode) + 1)
-        if not 0x3400 <= code < 0xA66F and unicodedata.category(chr(code))[0] == "M"
-    ]
-    starts = [code for at, code in enumerate(codes) if at == 0 or codes[at - 1] != code - 1]
-    ends = [code for at, code in enumerate(codes) if at + 1 == len(codes) or codes[at + 1] != code + 1]
-    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
+    found = (chr(code) for code in range(_FIRST_MARK, _LAST_MARK + 1) if not 0x3400 <= code < 0xA66F)
+    codes = [ord(sign) for sign in found if unicodedata.category(sign)[0] == "M"]
+    # Codes of one range have the same difference to their place in the list.
+    ranges = (list(group) for _, group in groupby(enumerate(codes), key=lambda one: one[1] - one[0]))
+    return "".join(f"{chr(group[0][1])}-{chr(group[-1][1])}" for group in ranges)
 
 
 @cache

@@ -88,11 +88,8 @@ _STEMMERS = _Stemmers()
 
 
 def language_for(word: str, language: str) -> Language | None:
-    """The language whose stemmer a word of a document in ``language`` (ISO 639-3) gets.
-
-    It is that language if the word is in its script; else the script's most usual language, for an English word in a
-    Russian text. None if the document's language is written in this script, but has no stemmer.
-    """
+    """The language that stems a word of a document in ``language`` (ISO 639-3): this one if the word is in its script,
+    else the script's usual one (English in a Russian text); None if ``language`` has this script, but no stemmer."""
     script = script_of(word[0])
     if language in STEMMED and STEMMED[language].script == script:
         return STEMMED[language]

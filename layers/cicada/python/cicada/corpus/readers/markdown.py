@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _NOT_SHOWN = frozenset({"script", "style", "template", "noscript", "head", "title", "iframe", "object"})
 _BREAKS = frozenset({"br", "p", "div", "li", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "hr"})
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # without content or end
+_VOID = frozenset(  # elements without content or end
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+)
 _ENDED_BY_LIKE = frozenset({"li", "dt", "dd", "tr", "td", "th", "option"})  # ended by the next of their kind
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import filterfalse
 
 from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused
@@ -149,16 +150,16 @@ def _committed(
     """Commit a slice, and record it; the run's progress then."""
     declares = _declares(plan.declaration)
     done: IngestReport | None = None
-    aside: tuple[Quarantined, ...] = ()
+    aside: list[Quarantined] = []
     try:
         if one.prepared or gone or declares != "as before":
             done = commit(plan.collection, one.prepared, gone, declares)
-            aside = done.quarantined
+            aside = list(done.quarantined)
     except DeclarationChanged as error:
         logger.warning("the declaration changed; the documents are prepared again", exc_info=error)
-        aside = tuple(DIVIDED_OTHERWISE.model_copy(update={"source": found.source}) for found in one.prepared)
+        aside = [DIVIDED_OTHERWISE.model_copy(update={"source": found.source}) for found in one.prepared]
     refused = (*one.refused, *filter(_is_refusal, aside))
-    failed = (*one.failed, *(found for found in aside if not _is_refusal(found)))
+    failed = (*one.failed, *filterfalse(_is_refusal, aside))
     kept = _record(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
     report = progress.report
     if plan.declaration is not None:

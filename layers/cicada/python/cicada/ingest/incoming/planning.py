@@ -56,9 +56,7 @@ def declared_for(
     """
     published = published_declaration(store, collection)
     if upload is None:
-        withdrawn = known is not None and known.loaded
-        planned = None if known is None else DeclarationPlanned(before=published, withdrawn=withdrawn)
-        return Declared(None if withdrawn else published, planned)
+        return _without_upload(known, published)
     same = known if known is not None and known.stamp == upload.stamp else None
     try:
         found = _read(upload, uploads, collection)
@@ -70,6 +68,13 @@ def declared_for(
     if same is not None and same.loaded and found == published:
         return Declared(found, None)
     return Declared(found, DeclarationPlanned(stamp=upload.stamp, declaration=found, before=published))
+
+
+def _without_upload(known: Mirrored | None, published: CollectionDeclaration | None) -> Declared:
+    if known is None:
+        return Declared(published, None)
+    keeps = None if known.loaded else published
+    return Declared(keeps, DeclarationPlanned(before=published, withdrawn=known.loaded))
 
 
 def _read(upload: Upload, uploads: Uploads, collection: str) -> CollectionDeclaration:

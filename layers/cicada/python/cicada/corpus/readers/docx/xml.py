@@ -55,8 +55,8 @@ class Element:
 
 
 def parsed(data: bytes, max_depth: int, max_elements: int) -> Element:
-    """The document's element. Raises DocumentBroken if it is not well-formed, DocumentTooLarge, and DocumentUnsafe for a
-    document type, which could define entities."""
+    """The document's element. Raises DocumentBroken if it is not well-formed, DocumentTooLarge, and DocumentUnsafe if
+    it declares a document type, which could define entities."""
     top = Element("", {})
     open_elements = [top]
     local = _LocalNames()
