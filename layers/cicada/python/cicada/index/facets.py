@@ -1,7 +1,7 @@
-"""Counting the values of a field over the rows of a scope: exact, over all its segments, for columns of both kinds.
+"""Counts the values of a field over the rows of a scope, exactly, for columns of both kinds.
 
-Each segment numbers its own values. A count over several segments needs one numbering for all of them; it is made when
-a field is first counted and kept with the version.
+Each segment numbers its own values. A count needs a common numbering of all segments, which is made when a field is
+first counted and kept with the version.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ NUMBERINGS_HELD = 16  # fields, each over some of the segments, whose numbering 
 class ValueCounts:
     """The values of a field."""
 
-    unique: int  # distinct values that a row has
-    values: tuple[tuple[str, int], ...]
-    """The most frequent of them with their rows; of equal counts, in ascending order."""
+    unique: int  # distinct values
+    values: tuple[tuple[str, int], ...]  # the most frequent values and their counts; of equal counts, ascending
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ FieldOfSegment = _Single | Postings  # a field in one segment, which numbers its
 def count_values(index: LoadedIndex, scope: RowScope, field: str, limit: int) -> ValueCounts:
     """Count a field's values over the rows of a scope, and return at most ``limit`` of them.
 
-    ``field`` is one of :func:`~cicada.index.columns.fields_of` or of ``LIST_FIELDS``, or ``collection``. Raises
-    IndexCorrupt or IndexUnavailable if it had to be read, and could not be.
+    ``field`` is from :func:`~cicada.index.columns.fields_of` or ``LIST_FIELDS``, or ``collection``. Raises IndexCorrupt
+    or IndexUnavailable.
     """
     if field == COLLECTION:
         return _collections(scope, limit)
@@ -79,7 +78,7 @@ def count_values(index: LoadedIndex, scope: RowScope, field: str, limit: int) ->
 
 
 def load_field(index: LoadedIndex, scope: RowScope, field: str) -> None:
-    """Bring a field of all segments of a scope into memory, in one round. Raises IndexCorrupt or IndexUnavailable."""
+    """Load a field of all segments of a scope in one round. Raises IndexCorrupt or IndexUnavailable."""
     parts = [(one.sections, one.lists if field in LIST_FIELDS else one.columns) for one in scope.segments]
     index.rounds.load_at_once([(sections, name) for sections, part in parts for name in part.body_names([field])])
 
@@ -94,7 +93,7 @@ def field_of(index: LoadedIndex, segment: OpenSegment, field: str) -> FieldOfSeg
 
 
 def most_frequent(counts: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
-    """The places of the largest counts above 0, the largest first; of equal ones the lower place first."""
+    """The positions of the largest counts above 0, the largest first; of equals, the lower position first."""
     least = 1
     if 0 < limit < len(counts):
         least = max(1, int(np.partition(counts, -limit)[-limit]))

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -190,11 +190,13 @@ class IndexWriter:
         def in_place_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
             if base is None:
-                return self._manifest(number, entries, declarations, previous=next(reversed(stored), None), kept_from=1)
+                return self._new_manifest(number, entries, declarations, previous=next(reversed(stored), None))
             if current is None or current.manifest.version != base.manifest.version:
                 raise PublishConflict("another version was published meanwhile")
             before = current.manifest
-            return self._manifest(number, entries, declarations, previous=before.version, kept_from=before.kept_from)
+            return self._new_manifest(
+                number, entries, declarations, previous=before.version, kept_from=before.kept_from
+            )
 
         self._progress("publishing", 0, 1)
         if base is None:
@@ -239,14 +241,12 @@ class IndexWriter:
             segments += new
             if current is None:
                 first = (declares,) if isinstance(declares, CollectionDeclaration) else ()
-                return self._manifest(next_number(self._store), segments, first, previous=None, kept_from=1)
-            return self._manifest(
-                current.manifest.number + 1,
-                segments,
-                _declarations(current.manifest, change.collection, declares)[0],
-                previous=current.manifest.version,
-                kept_from=current.manifest.kept_from,
-                allow_partial=current.manifest.allow_partial,
+                return self._new_manifest(next_number(self._store), segments, first)
+            return current.manifest.successor(
+                created_at=self._now(),
+                segments=tuple(segments),
+                declarations=_declarations(current.manifest, change.collection, declares)[0],
+                **self._model,
             )
 
         self._progress("publishing", 0, 1)
@@ -314,8 +314,7 @@ class IndexWriter:
 
     def _same_model(self, manifest: Manifest) -> bool:
         """Whether a version has this embedding model and the current text analysis."""
-        ours = (self._embedder.model_id, self._embedder.dimensions, ANALYZER_VERSION)
-        return (manifest.embedding_model_id, manifest.dimensions, manifest.analyzer_version) == ours
+        return all(getattr(manifest, name) == value for name, value in self._model.items())
 
     def _refuse_other_models(self, current: Manifest | None, replaced: str | None) -> None:
         """Raises IndexMismatch if a version has collections of another model, other than the replaced one."""
@@ -328,27 +327,32 @@ class IndexWriter:
                 f"{self._embedder.model_id} at {self._embedder.dimensions}, text analysis {ANALYZER_VERSION}"
             )
 
-    def _manifest(
+    @property
+    def _model(self) -> dict[str, Any]:
+        return {
+            "embedding_model_id": self._embedder.model_id,
+            "dimensions": self._embedder.dimensions,
+            "analyzer_version": ANALYZER_VERSION,
+        }
+
+    def _new_manifest(
         self,
         number: int,
         segments: Iterable[SegmentEntry],
         declarations: Iterable[CollectionDeclaration],
         *,
-        previous: str | None,
-        kept_from: int,
-        allow_partial: bool = False,
+        previous: str | None = None,
+        kept_from: int = 1,
     ) -> Manifest:
         return Manifest.create(
             number=number,
             created_at=self._now(),
-            embedding_model_id=self._embedder.model_id,
-            dimensions=self._embedder.dimensions,
-            analyzer_version=ANALYZER_VERSION,
-            allow_partial=allow_partial,
+            allow_partial=False,
             segments=tuple(segments),
+            declarations=declarations,
             previous=previous,
             kept_from=kept_from,
-            declarations=declarations,
+            **self._model,
         )
 
 

@@ -4,17 +4,15 @@
 ``search`` ranks the rows of all parts for a query that ``query_parser`` has parsed.
 """
 
-ANALYZER_VERSION = 1
-"""Changes whenever the same text would give other terms: a segment is searched by the version that wrote it."""
+ANALYZER_VERSION = 1  # increase it whenever the same text would give other terms
 FORMAT = 1  # the layout of the sections
 PART = "lexical"
 
-K1 = 1.2
-"""How fast repetitions of a word lose weight (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009)."""
+# BM25's parameters (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
+K1 = 1.2  # how fast repetitions of a word lose weight
 B = 0.75  # how much a passage's length counts against it
 WEIGHT_UNITS = 64  # weights of words, and lengths of passages, are whole multiples of 1/64
-MAX_WEIGHT_UNITS = 65_535
-"""A word's weight in one passage at most: 1,023 occurrences, more would hardly change the score."""
+MAX_WEIGHT_UNITS = 65_535  # of a word in one passage: 1,023 occurrences; more would hardly change the score
 MAX_POSITION = 65_535  # later words of a passage are found as words, but not in phrases
 
 ROW_BLOCK = 65_536  # rows below one base: a posting keeps 16 bits of its row

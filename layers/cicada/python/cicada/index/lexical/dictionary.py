@@ -1,9 +1,8 @@
 """The dictionary: sorted terms in blocks that are read by range, and a sparse index of them.
 
-A block is: a header (where its terms' postings and positions begin, the bytes of the terms, their number, the width of
-counts and offsets), the terms (UTF-8, each between zero bytes), for each term its postings in each of the segment's row
-blocks, where its postings and its positions begin (from the block's own, and one more each for where the last end), and
-a bound of its weight.
+A block has a header (where its terms' postings and positions start, the bytes of the terms, their number, the width of
+counts and offsets); the terms (UTF-8, each between zero bytes); each term's postings per row block; the offsets of its
+postings and positions from the block's own, with the ends; and a bound of its weight.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class TermEntry(NamedTuple):
-    """What the dictionary knows of a term."""
+    """A term of the dictionary."""
 
-    counts: tuple[int, ...]  # its postings in each block of 65,536 rows, those of deleted rows among them
+    counts: tuple[int, ...]  # its postings in each block of 65,536 rows, deleted rows included
     postings_start: int
     postings_size: int
     positions_start: int
@@ -48,7 +47,7 @@ class TermTable:
 
 
 def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:
-    """The section of the head and the one of the body."""
+    """The sections of the head and of the body."""
     blocks: list[bytes] = []
     firsts: list[bytes] = []
     postings_start = positions_start = 0
@@ -77,7 +76,7 @@ def _packed(values: NDArray[np.int64]) -> tuple[bytes, int]:
 
 
 class TermDictionary:
-    """The sparse index of a segment's dictionary: tells which block to read."""
+    """The sparse index of a segment's dictionary, which finds the block to read."""
 
     def __init__(self, head: memoryview, body_size: int) -> None:
         """Read the head's section. Raises IndexCorrupt if it does not fit the body."""
@@ -85,7 +84,7 @@ class TermDictionary:
         count = int.from_bytes(data[:4], "little")
         firsts_at = 4 + 8 * (count + 1)
         if len(data) < firsts_at:
-            raise IndexCorrupt(f"{BLOCKS} is cut")
+            raise IndexCorrupt(f"{BLOCKS} is truncated")
         self._ends: list[int] = np.frombuffer(data, "<u8", count + 1, 4).tolist()
         self._firsts = data[firsts_at:].split(_BETWEEN) if count else []
         ascending = all(start < end for start, end in pairwise(self._ends))
@@ -115,23 +114,23 @@ class DictionaryBlock:
     """One block of a dictionary."""
 
     def __init__(self, data: memoryview, row_blocks: int) -> None:
-        """Read the header. Raises IndexCorrupt if sizes do not add up."""
+        """Read the header. Raises IndexCorrupt."""
         try:
             self._postings, self._positions, text, self._count, width, offset_width = _HEADER.unpack_from(data)
             self._width, self._count_code = width, _CODES[width]
             self._offset_width, self._offset_code = offset_width, _CODES[offset_width]
         except (struct.error, KeyError) as error:
-            raise IndexCorrupt("a block of the dictionary is cut") from error
+            raise IndexCorrupt("a block of the dictionary is truncated") from error
         self._row_blocks, self._data = row_blocks, data
         self._counts_at = _HEADER.size + text
         self._postings_at = self._counts_at + self._count * row_blocks * width
         self._positions_at = self._postings_at + (self._count + 1) * offset_width
         self._bounds_at = self._positions_at + (self._count + 1) * offset_width
         if self._bounds_at + self._count != len(data):
-            raise IndexCorrupt("a block of the dictionary does not add up")
+            raise IndexCorrupt("a block of the dictionary has inconsistent sizes")
         self._text = bytes(data[_HEADER.size : self._counts_at])
         if self._text.count(_BETWEEN) != self._count + 1 or self._text[:1] != _BETWEEN or self._text[-1:] != _BETWEEN:
-            raise IndexCorrupt("a block of the dictionary does not have its terms")
+            raise IndexCorrupt("a block of the dictionary has a wrong number of terms")
 
     def find(self, term: bytes) -> TermEntry | None:
         """A term's entry, if it is here."""
@@ -151,7 +150,7 @@ class DictionaryBlock:
             yield terms[at], self._entry(at)
 
     def counts(self) -> NDArray[np.int64]:
-        """``(terms, row blocks)``: each term's postings."""
+        """The number of each term's postings, ``(terms, row blocks)``."""
         counts = np.frombuffer(self._data, f"<u{self._width}", self._count * self._row_blocks, self._counts_at)
         return counts.astype(np.int64).reshape(self._count, self._row_blocks)
 

@@ -1,9 +1,8 @@
 """Posting lists: the rows that have a term, their frequencies and positions; merged lists and phrases.
 
-Positions are coded for each term. A posting's positions are one number each: the distance from the one before (from -1
-at first), doubled, plus 1 if it is the posting's last. A posting without positions (the term is only in what counts
-besides the passage's own text) is a single 1. Numbers have a variable length: seven bits a byte, the lowest first
-(LEB128).
+Each position of a posting is coded as the distance from the one before (at first from -1), doubled, plus 1 for the
+posting's last. A posting without positions (the term is not in the passage's own text) is a single 1. Numbers have a
+variable length: seven bits a byte, the lowest first (LEB128).
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ def decode_varints(data: memoryview) -> NDArray[np.int64]:
     if not len(coded):
         return np.zeros(0, np.int64)
     if coded[-1] & 0x80:
-        raise ValueError("the last number is cut")
+        raise ValueError("the last number is truncated")
     ends = np.flatnonzero(coded < 0x80)
     if len(ends) == len(coded):
         return coded.astype(np.int64)
     starts = np.concatenate([np.zeros(1, np.intp), ends[:-1] + 1])
     sizes = ends - starts + 1
     if int(sizes.max()) > _MAX_BYTES:
-        raise ValueError("a number is longer than any that is written")
+        raise ValueError("a number is too long")
     values = np.zeros(len(ends), np.int64)
     for byte in range(int(sizes.max())):
         has = sizes > byte
@@ -67,10 +66,10 @@ def decode_varints(data: memoryview) -> NDArray[np.int64]:
 def encode_positions(
     counts: NDArray[np.int64], positions: NDArray[np.uint16], term_starts: NDArray[np.int64]
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """Code the positions of all postings; returns the section, and how many bytes of it each term has.
+    """Encode the positions of all postings; returns the section, and the number of bytes of each term.
 
-    ``counts``, shape ``(m,)``, tell how many positions each posting has, in term order; ``positions`` are these,
-    ascending for each posting; ``term_starts`` are the first postings of the terms.
+    ``counts``, shape ``(m,)``, are the numbers of positions of each posting in term order; ``positions`` ascend in each
+    posting; ``term_starts`` are the first postings of the terms.
     """
     if not len(counts):
         return b"", np.zeros(len(term_starts), np.int64)
@@ -94,7 +93,7 @@ def decode_positions(data: memoryview) -> tuple[NDArray[np.int64], NDArray[np.in
     if not len(coded):
         return coded, coded
     if not coded[-1] & 1:
-        raise ValueError("the last posting is cut")
+        raise ValueError("the last posting is truncated")
     lasts = np.flatnonzero(coded & 1)
     numbers = np.diff(lasts, prepend=-1)
     firsts = lasts - numbers + 1
@@ -109,9 +108,9 @@ _BLOCK_BITS = 16
 
 
 class CodedList:
-    """Rows of one part that have a term, ascending, and how often; decoded as far as they are asked for.
+    """The rows of one part that have a term, ascending, and its frequencies, decoded on use.
 
-    No row's tf / (tf + norm) is larger than ``bound``, at the segment's own average length.
+    No row's tf / (tf + norm) exceeds ``bound`` at the segment's own average length.
     """
 
     def __init__(
@@ -119,8 +118,7 @@ class CodedList:
     ) -> None:
         """Take the bytes: the low halves of the rows, then the codes of their frequencies.
 
-        ``counts`` are the rows in each block of 65,536, ``code_width`` the bytes of a code, ``values`` the frequencies
-        by code.
+        ``counts`` are the rows in each block of 65,536; ``values`` are the frequencies by code.
         """
         self._count = sum(counts)
         self._counts = counts
@@ -147,7 +145,7 @@ class CodedList:
         return self._values.take(self._codes)
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The frequencies in given rows, which ascend; 0 where the term is not."""
+        """The frequencies in given rows, ascending; 0 without the term."""
         if len(self._counts) == 1:
             return self._in_block(rows, 0, self._count)
         found = np.zeros(len(rows), np.float32)
@@ -160,7 +158,7 @@ class CodedList:
         return found
 
     def _in_block(self, rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.float32]:
-        """The frequencies in rows of one block of 65,536, whose postings are ``count`` from ``start`` on."""
+        """The frequencies in rows of one block of 65,536, with ``count`` postings from ``start``."""
         if not count:
             return np.zeros(len(rows), np.float32)
         low = self._low[start : start + count]
@@ -173,7 +171,7 @@ class CodedList:
 
 
 class MergedList:
-    """Rows that have any of several terms, ascending."""
+    """The rows that have any of several terms, ascending."""
 
     def __init__(self, rows: NDArray[np.intp], frequencies: NDArray[np.float32], bound: float) -> None:
         self._rows, self._frequencies, self.bound = rows, frequencies, bound
@@ -199,7 +197,7 @@ PostingList = CodedList | MergedList
 
 
 def merged(lists: Sequence[PostingList]) -> PostingList | None:
-    """One list for several terms that count as one: their frequencies in a row add up."""
+    """One list for several terms: their frequencies in a row add up."""
     if len(lists) < 2:
         return lists[0] if lists else None
     rows = np.concatenate([postings.rows() for postings in lists])
@@ -221,8 +219,7 @@ Alternatives = Sequence[tuple[PostingList, memoryview]]
 def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None:
     """The rows that have a phrase, and how often; None if no row has it.
 
-    ``steps`` are the terms of the phrase: the offset of each from the first, and its alternatives. Raises IndexCorrupt
-    if positions do not belong to their postings.
+    ``steps`` are the offset of each of the phrase's terms from the first, and its alternatives. Raises IndexCorrupt.
     """
     if not steps or not all(alternatives for _, alternatives in steps):
         return None
@@ -237,7 +234,7 @@ def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None
 
 
 def _intersection(steps: Iterable[Sequence[NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """The numbers that every step has in one of its arrays, ascending; no step is made once there are none."""
+    """The numbers that every step has in one of its arrays, ascending; stops once there are none."""
     common: NDArray[np.int64] | None = None
     for arrays in steps:
         here = np.unique(np.concatenate(arrays))
@@ -248,14 +245,14 @@ def _intersection(steps: Iterable[Sequence[NDArray[np.int64]]]) -> NDArray[np.in
 
 
 def _starts(postings: PostingList, data: memoryview, rows: NDArray[np.intp], offset: int) -> NDArray[np.int64]:
-    """Where the phrase would begin, in some rows, if this term is the one at its offset."""
+    """Where a phrase with this term at this offset would start in some rows."""
     try:
         counts, positions = decode_positions(data)
     except ValueError as error:
         raise IndexCorrupt(f"positions cannot be read: {error}") from error
     own = postings.rows()
     if len(counts) != len(own):
-        raise IndexCorrupt("there are positions of other postings")
+        raise IndexCorrupt("positions and postings do not match")
     of = np.repeat(own, counts)
     at = np.minimum(rows.searchsorted(of), len(rows) - 1)
     kept = rows[at] == of

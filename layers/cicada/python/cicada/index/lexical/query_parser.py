@@ -28,14 +28,14 @@ _UNKNOWN = ""
 
 @dataclass(frozen=True)
 class QueryTerm:
-    """A term, or several that count as one: what a word becomes in each of the index's languages."""
+    """What a word becomes in each of the index's languages: alternative terms that count as one."""
 
     alternatives: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """All terms that begin like this, and the stems of the prefix itself, counting as one."""
+    """All terms with a prefix, and the stems of the prefix itself, counting as one."""
 
     prefixes: tuple[bytes, ...]
     alternatives: tuple[bytes, ...]
@@ -43,7 +43,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Phrase:
-    """Terms one after the other, counting as one: for each its offset and its alternatives."""
+    """Consecutive terms that count as one: the offset and the alternatives of each."""
 
     steps: tuple[tuple[int, tuple[bytes, ...]], ...]
 
@@ -56,7 +56,7 @@ _terms = lru_cache(maxsize=8192)(terms_of)
 
 @lru_cache(maxsize=8192)
 def _looked_up(readings: tuple[tuple[str, str], ...]) -> tuple[QueryTerm, ...]:
-    """What a token is looked up as, given how it reads in each language."""
+    """The terms to look up for a token, given its form in each language."""
     places: dict[tuple[int, int], dict[bytes, None]] = {}
     for language, written in readings:
         terms = _terms(written, language)
@@ -72,16 +72,15 @@ class QueryAnalyzer:
     """Analyses queries to an index in which some languages are present."""
 
     def __init__(self, languages: Mapping[str, int]) -> None:
-        """Take how many passages there are in each language (ISO 639-3)."""
+        """Take the number of passages in each language (ISO 639-3)."""
         self._languages = tuple(sorted(languages)) or (_UNKNOWN,)
         self._usual = max(self._languages, key=lambda language: languages.get(language, 0))
 
     def clauses(self, query: str) -> list[tuple[Clause, int]]:
-        """What to look up, and how many times each is asked for. Any string will do.
+        """The clauses of any string, and how often it has each.
 
-        The most frequent words of the query's language are left out, unless there is nothing else or they stand in a
-        phrase. A phrase's words count as words, too, unless the whole query is made of phrases: then only passages
-        that have one are found.
+        The most frequent words of the query's language are left out, unless there are no others or a phrase has them.
+        A phrase's words count as words too, unless the query has phrases only: then passages need one of them.
         """
         typed = query[:MAX_QUERY_CHARS]
         clauses: list[Clause] = []
@@ -106,7 +105,7 @@ class QueryAnalyzer:
         return list(Counter(clauses).items())
 
     def _tokens(self, text: str) -> list[dict[str, str]]:
-        """The tokens of a text, each as it reads in each language."""
+        """The tokens of a text, each in its form in each language."""
         read = tokens(normalised(text))[:MAX_QUERY_TOKENS]
         if "tur" not in self._languages:
             return [dict.fromkeys(self._languages, token) for token in read]
@@ -126,7 +125,7 @@ class QueryAnalyzer:
             yield from _looked_up(tuple(token.items()))
 
     def _prefix(self, text: str) -> Prefix | None:
-        """None if the text is no single token of a script with spaces."""
+        """None unless the text is a single token of a script with spaces."""
         read = self._tokens(text)
         if len(read) != 1 or any(map(is_unspaced, read[0].values())):
             return None
@@ -141,7 +140,7 @@ class QueryAnalyzer:
         return Prefix(tuple(sorted(prefixes)), tuple(sorted(stems)))
 
     def _phrase(self, text: str) -> Phrase | None:
-        """None if the text is less than two terms."""
+        """None if the text has fewer than two terms."""
         steps: dict[int, dict[bytes, None]] = {}
         for language in self._languages:
             offset = 0

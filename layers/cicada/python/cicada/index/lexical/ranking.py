@@ -1,9 +1,9 @@
-"""The best rows of one part, without scoring all that have any of the query's terms.
+"""Finds the best rows of one part without scoring all rows that have a term (MaxScore).
 
-Lists are taken in one order everywhere, the rarest term first. While rows that are in none of the lists so far could
-still be among the best, lists are added up whole; after that, only rows that can still make it are looked up in the
-lists that are left (MaxScore: Turtle and Flood, Query Evaluation: Strategies and Optimizations, 1995). A row's score is
-added up in the same order either way, so that it is the same to the last bit, however the corpus is cut.
+Lists are taken in the same order everywhere, the rarest term first. They are added up whole while unseen rows could
+still be among the best; after that, only candidates are looked up in the remaining lists. (Turtle and Flood, Query
+Evaluation: Strategies and Optimizations, 1995.) A score is always added up in the same order, so that it does not
+depend on how the corpus is cut.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Mask = NDArray[np.bool_] | None
 
 _SLACK = 1 + 1e-5  # sums of bounds are rounded up by more than single precision rounds
 _BELOW = 1 - 1e-6  # floors are lowered by more than single precision rounds
-_WORTH_A_FLOOR = 512  # before a list of so many postings is read, a better floor is computed
+_WORTH_A_FLOOR = 512  # before a list of this many postings is read, a better floor is computed
 
 
 class WeightedPostings(NamedTuple):
-    """A list, and what its term adds to a score: ``weight`` x tf / (tf + norm), at most ``bound``."""
+    """A list whose term adds ``weight`` x tf / (tf + norm) to a score, at most ``bound``."""
 
     postings: PostingList
     weight: np.float32
@@ -37,7 +37,7 @@ class WeightedPostings(NamedTuple):
 
 
 class _Scratch(threading.local):
-    """An accumulator for each thread, all zeros between uses; it saves allocating 1 MB for every query."""
+    """An accumulator per thread, all zeros between uses; it saves allocating 1 MB per query."""
 
     def __init__(self) -> None:
         self.totals = np.zeros(MAX_ROWS, np.float32)
@@ -56,18 +56,17 @@ def kth_largest(values: Floats, k: int) -> float:
 def best_rows(
     lists: Sequence[WeightedPostings], norms: Floats, mask: Mask, limit: int, floor: float
 ) -> tuple[Rows, Floats]:
-    """Rows that can be among the best ``limit`` (at least 1), with their scores, in no order.
+    """Rows that can be among the best ``limit`` (at least 1), unordered, with their scores.
 
-    ``lists`` are at least one, in the query's order; ``norms``, shape ``(n,)``, BM25's length norms; ``mask``, shape
-    ``(n,)``, the rows that count (None for all); ``floor`` the lowest score of interest. Raises IndexCorrupt if
-    postings are of rows or codes that do not exist.
+    ``lists`` (at least one) are in the query's order; ``norms``, ``(n,)``, are BM25's length norms; ``mask``, ``(n,)``,
+    has the allowed rows, None for all; ``floor`` is the lowest score of interest. Raises IndexCorrupt.
     """
     try:
         return _best_rows(lists, norms, mask, limit, floor * _BELOW)
     except BaseException as error:
         _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)  # the next query needs all zeros, and these are partial sums
         if isinstance(error, IndexError):
-            raise IndexCorrupt("postings are of no row, or of no weight") from error
+            raise IndexCorrupt("a posting has a row or a weight that does not exist") from error
         raise
 
 
@@ -104,18 +103,18 @@ def _best_rows(
 
 
 def scores_of(lists: Sequence[WeightedPostings], norms: Floats, rows: Rows) -> Floats:
-    """The scores of given rows, which ascend. Raises IndexCorrupt if postings have weights that do not exist."""
+    """The scores of given rows, ascending. Raises IndexCorrupt."""
     scores = np.zeros(len(rows), np.float32)
     try:
         for item in lists:
             scores += _at_rows(item, rows, norms)
     except IndexError as error:
-        raise IndexCorrupt("postings are of no weight") from error
+        raise IndexCorrupt("a posting has a weight that does not exist") from error
     return scores
 
 
 def _rest(lists: Sequence[WeightedPostings]) -> list[float]:
-    """For each list what it and the later ones can add; 0 after the last."""
+    """For each list the most that it and the later ones can add; 0 after the last."""
     rest = [0.0]
     for item in reversed(lists):
         rest.append(rest[-1] + item.bound * _SLACK)
@@ -123,25 +122,24 @@ def _rest(lists: Sequence[WeightedPostings]) -> list[float]:
 
 
 def _contributions(item: WeightedPostings, norms: Floats, mask: Mask) -> tuple[Rows, Floats]:
-    rows = item.postings.rows()
-    added = item.postings.frequencies()
+    rows, frequencies = item.postings.rows(), item.postings.frequencies()
     if mask is not None:
         chosen = mask.take(rows)
-        rows, added = rows[chosen], added[chosen]
-    below = norms.take(rows)
-    below += added
-    added /= below
-    added *= item.weight
-    return rows, added
+        rows, frequencies = rows[chosen], frequencies[chosen]
+    return rows, _scored(item, rows, frequencies, norms)
 
 
 def _at_rows(item: WeightedPostings, rows: Rows, norms: Floats) -> Floats:
-    added = item.postings.look_up(rows)
+    return _scored(item, rows, item.postings.look_up(rows), norms)
+
+
+def _scored(item: WeightedPostings, rows: Rows, frequencies: Floats, norms: Floats) -> Floats:
+    """Turn frequencies into scores, in place."""
     below = norms.take(rows)
-    below += added
-    added /= below
-    added *= item.weight
-    return added
+    below += frequencies
+    frequencies /= below
+    frequencies *= item.weight
+    return frequencies
 
 
 def _collected(seen: Sequence[Rows], totals: Floats, floor: float) -> tuple[Rows, Floats]:
