@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cicada.delivery.decide import append, has_landed, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
-from cicada.delivery.record import RequestHead
+from cicada.delivery.record import Commit, RequestHead
 from cicada.errors import DeliveryUnavailable, Unauthorized
 from cicada.protocol.events import Failed, Refused, reply_frame
 from cicada.request_trace import log_event
@@ -50,6 +50,12 @@ def forget_subscriber(log: RequestLog, head: RequestHead, connection_id: str) ->
         logger.info("subscriber not removed", extra={"connection_id": connection_id, "why": str(error)})
 
 
+def _posts(head: RequestHead, commit: Commit, spare: str | None) -> list[Post]:
+    """A commit's events for every subscriber but ``spare``."""
+    frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
+    return [Post(one, frames) for one in head.subscribers if one.connection_id != spare]
+
+
 def end_request(
     log: RequestLog,
     connections: Connections,
@@ -88,9 +94,7 @@ def end_request(
             attempt=head.attempt,
             failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
         )
-        frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
-        posts = [Post(one, frames) for one in head.subscribers if one.connection_id != spare]
-        for post in posts:
+        for post in _posts(head, commit, spare):
             if post_frames(connections, post, now_s) in ("gone", "expired"):
                 forget_subscriber(log, head, post.subscriber.connection_id)
         return True
