@@ -1,4 +1,4 @@
-"""The deployed thing: one local cloud for the whole folder, with real tokens."""
+"""The deployed thing: a local cloud for each of xdist's workers, with real tokens."""
 
 from __future__ import annotations
 
@@ -24,15 +24,22 @@ from tests.e2e.searched_cloud import SearchedCloud
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
-OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_benchmarks_cloud", "test_campaign"}
-"""Modules that deploy other settings. They, and those of the page, run beside the modules that share one deployment."""
+LONGEST_FIRST = (
+    *("test_campaign", "test_chaos", "test_documents", "test_strategies", "test_resuming", "test_clients"),
+    *("test_benchmarks_cloud", "test_agents_harness", "test_agents_classic", "test_agents", "test_recovery"),
+)
+"""Modules by the time that they take. Those that are not named take less."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell xdist which tests belong together: each of its workers would deploy the shared settings by itself."""
-    for item in items:
-        beside = item.path.stem in OWN_DEPLOYMENT or item.path.parent.name == "page"
-        item.add_marker(pytest.mark.xdist_group("beside" if beside else "shared"))
+    """Have each of xdist's workers take a module at a time, the longest first, so that both end together."""
+    here = Path(__file__).parent
+    ours = [item for item in items if here in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    ours.sort(key=lambda item: places.get(item.path.stem, len(places)))
+    items[:] = [*(item for item in items if here not in item.path.parents), *ours]
 
 
 class Issuer:

@@ -24,7 +24,7 @@ class Shelf:
 
     def __init__(self, cloud: LocalCloud) -> None:
         self.name = f"shelf-{uuid4().hex[:8]}"
-        self._cloud = cloud
+        self._s3, self._sfn, self._lambda = (cloud.client(name) for name in ("s3", "stepfunctions", "lambda"))
         self._bucket = cloud.outputs["IndexBucket"]
         self._machine = cloud.outputs["IngestMachineArn"]
         self._runs: set[str] = set()
@@ -35,36 +35,40 @@ class Shelf:
 
     def put(self, source: str, data: bytes, **said: str) -> None:
         key = f"incoming/{self.name}/{source}"
-        self._cloud.client("s3").put_object(Bucket=self._bucket, Key=key, Body=data, Metadata=said)
+        self._s3.put_object(Bucket=self._bucket, Key=key, Body=data, Metadata=said)
 
     def delete(self, source: str) -> None:
-        self._cloud.client("s3").delete_object(Bucket=self._bucket, Key=f"incoming/{self.name}/{source}")
+        self._s3.delete_object(Bucket=self._bucket, Key=f"incoming/{self.name}/{source}")
 
-    def loaded(self) -> dict[str, Any]:
-        """Wait for the end of the runs that were started since the last time; the last one's report."""
-        sfn = self._cloud.client("stepfunctions")
+    def loaded(self, documents: int) -> dict[str, Any]:
+        """Wait for the end of the runs that were started since the last time; the last one's report.
+
+        That is of so many documents: what is uploaded slowly goes into several runs.
+        """
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
-            every = sfn.list_executions(stateMachineArn=self._machine)["executions"]
+            every = self._sfn.list_executions(stateMachineArn=self._machine)["executions"]
             runs = [run for run in every if run["name"].startswith(self.name) and run["name"] not in self._runs]
             if runs and all(run["status"] != "RUNNING" for run in runs):
                 assert {run["status"] for run in runs} == {"SUCCEEDED"}
-                self._runs |= {run["name"] for run in runs}
-                return self._report({run["name"] for run in runs})
+                names = {run["name"] for run in runs}
+                report = self._report(names)
+                if report["report"]["documents"] == documents:
+                    self._runs |= names
+                    return report
             time.sleep(0.2)
         raise AssertionError("no run has ended")
 
     def _report(self, runs: set[str]) -> dict[str, Any]:
         """The last report of these runs. Not by their outputs: a run that looked again for another ends with that."""
-        s3 = self._cloud.client("s3")
-        left = s3.list_objects_v2(Bucket=self._bucket, Prefix=f"ingests/{self.name}/")["Contents"]
+        left = self._s3.list_objects_v2(Bucket=self._bucket, Prefix=f"ingests/{self.name}/")["Contents"]
         of_runs = [one for one in left if one["Key"].split("/")[2] in runs and "/report" in one["Key"]]
         last = max(of_runs, key=lambda one: one["LastModified"])
-        report: dict[str, Any] = json.loads(s3.get_object(Bucket=self._bucket, Key=last["Key"])["Body"].read())
+        report: dict[str, Any] = json.loads(self._s3.get_object(Bucket=self._bucket, Key=last["Key"])["Body"].read())
         return report
 
     def call(self, function: str, **event: Any) -> dict[str, Any]:
-        answer = self._cloud.client("lambda").invoke(FunctionName=f"Cicada-{function}", Payload=json.dumps(event))
+        answer = self._lambda.invoke(FunctionName=f"Cicada-{function}", Payload=json.dumps(event))
         assert "FunctionError" not in answer, answer["Payload"].read()
         found: dict[str, Any] = json.loads(answer["Payload"].read())
         return found
@@ -91,7 +95,7 @@ def shelf(deployment: LocalCloud) -> Shelf:
 
 @pytest.fixture(scope="module")
 def report(shelf: Shelf) -> dict[str, Any]:
-    return shelf.loaded()
+    return shelf.loaded(7)
 
 
 def test_a_folder_of_uploads_is_loaded_and_what_cannot_be_read_is_set_aside(
@@ -204,7 +208,7 @@ def test_what_is_deleted_from_the_folder_is_deleted_from_the_collection(shelf: S
     shelf.begin()
     shelf.delete("gauge-march-1961.csv")
     shelf.put("parts.md", (SHELF / "parts.md").read_bytes() + b"\n\nA word more.\n")
-    ended = shelf.loaded()
+    ended = shelf.loaded(6)
     told = ended["report"]
     assert told["removed"] == ["gauge-march-1961.csv"]
     assert (told["documents"], told["loaded"], told["unchanged"]) == (6, 5, 4)
@@ -235,7 +239,7 @@ def test_an_ingest_whose_workers_are_killed_and_whose_model_is_throttled_loads_e
         killed += len(cloud.kill_workers(worker))
         time.sleep(0.1)
     assert killed >= 3
-    told = shelf.loaded()
+    told = shelf.loaded(24)
     assert told["notPrepared"] == []
     assert (told["report"]["loaded"], told["report"]["passages"]) == (24, 24)
     counted = shelf.eventually(
