@@ -16,11 +16,14 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import pytest
 from aiohttp import web
 from botocore.config import Config
+from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 
 from cicada_local.calls import CallLog
 from cicada_local.faults import Faults
@@ -121,7 +124,7 @@ def _free_socket() -> socket.socket:
 
 @contextmanager
 def running_services(page_folder: Path, *services: Service) -> Iterator[Services]:
-    """Serve in a thread for the length of a block."""
+    """Serve in a thread for the length of a block. The retries of state machines come at once."""
     front = Services(page_folder)
     started = threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
@@ -147,10 +150,12 @@ def running_services(page_folder: Path, *services: Service) -> Iterator[Services
 
     worker = threading.Thread(target=thread)
     worker.start()
-    started.wait(60)
+    started.wait()
     try:
         assert loops, "the services did not start"
-        yield front
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(retrier_decl, "time", SimpleNamespace(sleep=lambda _: None))
+            yield front
     finally:
         if loops:
             loops[0].call_soon_threadsafe(tasks[0].cancel)

@@ -28,7 +28,6 @@ from cicada_cli.exits import Exit
 from cicada_cli.main import main
 from stacks.ingest_states import definition
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
-from tests.wire.test_ingest_workflow import _without_waiting as without_pauses
 
 BUCKET = "cli-ingest-tests"
 RECIPE = Recipe(embedding_model_id="m", dimensions=4)
@@ -47,7 +46,7 @@ def machine_arn(services: Services) -> Iterator[str]:
         partition="aws", bucket=BUCKET, plan_arn="plan", document_arn="document", commit_arn="commit", concurrency=2
     )
     machine = {
-        "DefinitionString": json.dumps(without_pauses(states)),
+        "DefinitionString": json.dumps(states),
         "RoleArn": f"arn:aws:iam::{ACCOUNT_ID}:role/workflow",
         "StateMachineType": "STANDARD",
     }

@@ -26,6 +26,7 @@ from cicada.index.versions import GRACE_S, read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content
+from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passage, make_passages
 
 HANDLER = Path(__file__).parents[2] / "lambdas" / "index_maintenance" / "handler.py"
@@ -63,9 +64,18 @@ class Upkeep:
         IndexWriter(self.store, WordEmbedder()).add(collection, items)
 
     def add_many(self, collection: str = "script", start: int = 0) -> None:
-        """As many segments of a passage each as are just too many."""
+        """As many segments of a passage each as are just too many: written in memory, and copied."""
+        before = {entry.key: self.store.read(entry.key) for entry in self.store.entries("index/")}
+        memory = InMemoryStore()
+        memory.objects |= {key: found.data for key, found in before.items()}
         for number in range(start, start + MANY):
-            self.add(collection, number)
+            passage = make_passage(number, collection=collection)
+            IndexWriter(memory, WordEmbedder()).add(collection, indexable([passage]))
+        for key, data in memory.objects.items():
+            if key not in before:
+                self.store.write(key, data, replaces=None)
+            elif before[key].data != data:
+                self.store.write(key, data, replaces=before[key].etag)
 
     def segments(self, collection: str = "script") -> int:
         current = read_current(self.store)

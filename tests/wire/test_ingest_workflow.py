@@ -38,7 +38,7 @@ def machine_arn(services: Services) -> Iterator[str]:
             "Machine": {
                 "Type": "AWS::StepFunctions::StateMachine",
                 "Properties": {
-                    "DefinitionString": json.dumps(_without_waiting(states)),
+                    "DefinitionString": json.dumps(states),
                     "RoleArn": ROLE,
                     "StateMachineType": "STANDARD",
                 },
@@ -48,14 +48,6 @@ def machine_arn(services: Services) -> Iterator[str]:
     }
     with deployed_stack(services, "ingest-workflow", template) as stack:
         yield outputs_of(stack)["Arn"]
-
-
-def _without_waiting(states: Any) -> Any:
-    """The definition with its retries' pauses as short as they may be."""
-    if isinstance(states, dict):
-        short = {"IntervalSeconds": 1, "MaxDelaySeconds": 2, "BackoffRate": 1}
-        return {name: short.get(name, _without_waiting(value)) for name, value in states.items()}
-    return [_without_waiting(one) for one in states] if isinstance(states, list) else states
 
 
 class Workers:
