@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import gc
 import signal
+from types import SimpleNamespace
 
+import botocore.endpoint
 import botocore.session
 from hypothesis import settings
 
@@ -14,6 +16,8 @@ settings.load_profile("untimed")
 
 # All sessions of the SDK share what they read from its descriptions of services, as the clients of one session do.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+# What the SDK sends again it sends at once: its pauses are random, and up to a second and more.
+botocore.endpoint.time = SimpleNamespace(sleep=lambda _: None)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
