@@ -278,7 +278,7 @@ def test_ctrl_c_does_not_wait_for_a_model_that_does_not_answer(folder: Path, bed
         answer.set()
         process.kill()
     assert process.returncode == Exit.INTERRUPTED
-    assert "goes on where it was" in told
+    assert "interrupted: run the same command to resume" in told
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", Exit.DONE), ("", Exit.FAILED)])
