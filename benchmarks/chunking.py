@@ -46,7 +46,7 @@ from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode
 from cicada.text.sentences import sentences
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 DATASETS = ROOT.parent / "shared" / "datasets"
 SETS = ("xquad-en", "xquad-zh", "cranfield")

@@ -29,7 +29,7 @@ from pathlib import Path
 from cicada.conversation.completion import UNCHANGED, completing_prompt, refusal
 from cicada.conversation.leaning import is_whole
 from cicada.conversation.turns import ConversationTurn
-from cicada.text.quotes import unquoted
+from cicada.text.sentences import unquoted
 from cicada.text.words import content_words
 from cicada_local.bedrock.extractive.completing import complete_from
 from training.models import DATA

@@ -11,7 +11,7 @@ from cicada.attempts.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
 from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
 from cicada.semantic_cache.entries import unpack_body
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.simulation.corpus import Index, passages
 from tests.simulation.expressions import Item, plain
 from tests.simulation.gateway import Socket

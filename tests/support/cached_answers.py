@@ -14,7 +14,7 @@ from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit, Unlimited
 from cicada.semantic_cache.cache import SemanticCache
 from cicada.semantic_cache.decision import Thresholds
-from cicada.text.quotes import quotations
+from cicada.text.sentences import quotations
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.questions import NOW_S, REQUEST_ID, passage
 

@@ -26,7 +26,7 @@ from cicada.models.converse import StreamedTurn, ToolUse, read_event
 from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.models.streaming import Stop
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.support.agents import FakeTool
 from tests.support.breakers import Clock
 

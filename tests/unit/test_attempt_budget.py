@@ -11,7 +11,7 @@ from cicada.delivery.record import RequestSpend
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
 from cicada.models.prices import cost
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 SMALL = "us.amazon.nova-micro-v1:0"
 

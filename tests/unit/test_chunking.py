@@ -16,7 +16,7 @@ from cicada.corpus.documents import Document, DocumentBlock
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator
 from cicada.text.sentences import sentences
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 OPTIONS = ChunkOptions(chunk_size=100, overlap=30)
 FERRY = "The ferry crosses the sound twice a day. It carries forty people. Its captain is seldom late."

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.text.sentences import MAX_QUOTED_CHARS, pieces, sentences
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.sentences import MAX_ENCLOSED_CHARS, pieces, sentences
+from cicada.text.tokens import estimated_tokens
 
 
 def split(text: str) -> list[str]:
@@ -60,7 +60,7 @@ def test_an_empty_line_and_a_lists_item_begin_a_sentence_and_a_wrapped_line_does
 
 
 def test_a_quotation_that_goes_on_too_long_is_split() -> None:
-    text = f"“{'It went on. ' * (MAX_QUOTED_CHARS // 6)}”"
+    text = f"“{'It went on. ' * (MAX_ENCLOSED_CHARS // 6)}”"
     assert len(split(text)) > 10
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cicada.citations import NO_NUMBER, check_citations, not_attributed
-from cicada.citations.resolving import resolve
+from cicada.citations.checking import resolve
 from cicada.corpus.passages import DocumentLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference, markers_in, without_markers

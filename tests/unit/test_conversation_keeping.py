@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cicada.conversation.completion import MAX_COMPLETED_CHARS, refusal
 from cicada.conversation.turns import ConversationTurn
-from cicada.text.quotes import unquoted
+from cicada.text.sentences import unquoted
 from cicada.text.words import content_words, ways_of_asking, words_of
 
 BOATHOUSE = ConversationTurn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")

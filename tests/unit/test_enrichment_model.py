@@ -31,7 +31,7 @@ from cicada.ingest.wiring import enricher
 from cicada.models.ports import CallScope, Filled, Prompt, Usage
 from cicada.models.retries import PATIENT, RetryPolicy
 from cicada.models.structured_output import form_name
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.support.object_stores import InMemoryStore
 
 BOTH = EnrichmentOptions(entities="model", summaries="model", model_id="local.extractive")

@@ -33,7 +33,7 @@ from cicada.retrieval.knowledge.wiring import KnowledgeOptions, extractor_of
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.settings import AnswerSettings
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.support.answers import asked, parts, sub_budget
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry

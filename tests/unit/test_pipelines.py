@@ -13,7 +13,7 @@ from cicada.retrieval.facets import FacetCounts, FieldCounts
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import MAX_RERANKED
 from cicada.retrieval.ports import Filters
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.support.embedding import WordEmbedder
 from tests.support.passages import make_passage
 from tests.support.pipelines import (

@@ -29,7 +29,7 @@ from cicada.protocol.actions import MAX_QUERY_CHARS
 from cicada.protocol.events import StrategyFailure
 from cicada.retrieval.ports import Degradation, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from tests.support.answers import asked, parts, sub_budget
 from tests.support.questions import FixedRetriever, ScriptedModel, passage
 

@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cicada.text
-from cicada.text import normal, quotes
+from cicada.text import normal
 from cicada.text.detection import indexed_language, language_of
+from cicada.text.features import comparable_quotation as featured
 from cicada.text.features import features_of, spelling_of
-from cicada.text.features import plain as featured
 from cicada.text.languages import STEMMED, canonical, script_of_language
 from cicada.text.linear import LinearClassifier, dumped
 from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
@@ -39,10 +39,19 @@ from cicada.text.scripts import (
     written_as,
     written_word,
 )
-from cicada.text.sentences import opens_sentence, pieces, sentences, without_item_sign
+from cicada.text.sentences import (
+    comparable_quotation,
+    contains_quotation,
+    opens_sentence,
+    pieces,
+    quotations,
+    sentences,
+    unquoted,
+    without_item_sign,
+    without_quotations,
+)
 from cicada.text.terms import accent_folded, language_for, stemmed, terms_of
-from cicada.text.token_estimates import estimated_tokens, share_of_tokens
-from cicada.text.tokens import tokens, written_tokens
+from cicada.text.tokens import estimated_tokens, share_of_tokens, tokens, written_tokens
 from cicada.text.visible import is_unseen, visible
 from cicada.text.word_lists import any_word
 from cicada.text.words import (
@@ -126,7 +135,7 @@ def test_normal_forms_stay_what_they_are(text):
         normal.compared,
         normal.folded,
         normal.unaccented,
-        quotes.plain,
+        comparable_quotation,
         featured,
         visible,
         spelling_key,
@@ -145,13 +154,13 @@ def test_normal_forms_stay_what_they_are(text):
 @given(digits, digits, st.sampled_from((RAISED, LOWERED)))
 def test_raised_digits_are_not_joined_to_what_they_stand_on(base, above, table):
     apart, joined = f"{base}{above.translate(table)}", f"{base}{above}"
-    for read in (normal.compared, all_words, words_of, digits_in, quotes.plain):
+    for read in (normal.compared, all_words, words_of, digits_in, comparable_quotation):
         assert read(f"it is {apart}") != read(f"it is {joined}"), read.__name__
     assert not same_question(f"what is {apart}", f"what is {joined}")
     assert not same_question(f"what is {base}^{above}", f"what is {joined}")
     assert not quotes_words(f"it is {apart}", joined)
     assert not quotes_words(f"it is {joined}", apart)
-    assert not quotes.holds(f"it is {apart} m", joined)
+    assert not contains_quotation(f"it is {apart} m", joined)
     assert digits_in(apart) == [base, above]
     assert joined not in [one.shown for one in quantities(f"it is {apart} long")]
 
@@ -159,8 +168,8 @@ def test_raised_digits_are_not_joined_to_what_they_stand_on(base, above, table):
 @given(texts)
 @settings(max_examples=300)
 def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
-    plain = normal.normalised(text)
-    assert told("".join(tokens(plain))) == told(plain)
+    comparable_quotation = normal.normalised(text)
+    assert told("".join(tokens(comparable_quotation))) == told(comparable_quotation)
     assert told("".join(all_words(text))) == told(normal.compared(text))
     assert told("".join(word_pattern().findall(text))) == told(text)
     assert told("".join(written_word().findall(text))) == told(text)
@@ -187,16 +196,16 @@ def test_what_is_quoted_stands_there(text, other):
     assert quotes_words(f"{other} {text} {other}", text) == bool(mine)
     assert foreign_words(text, text) == ()
     assert set(foreign_words(text, other)) == set(mine) - set(all_words(other))
-    assert quotes.unquoted(text) in text
-    assert quotes.unquoted("«Where is it?»") == "Where is it?"
-    for inside in quotes.quotations(text):
+    assert unquoted(text) in text
+    assert unquoted("«Where is it?»") == "Where is it?"
+    for inside in quotations(text):
         assert inside in text
-    assert Counter(told(quotes.without_quotations(text))) <= Counter(told(text))
-    quotes.holds(other, text)
+    assert Counter(told(without_quotations(text))) <= Counter(told(text))
+    contains_quotation(other, text)
     assert stands_in(text, other) <= (other in text)
     written = written_as(text, other)
     assert written is None or (written in text and written.casefold() == other.casefold()) or not other.isascii()
-    assert quotes.holds(f"She said “The key is here.” {other}", "The key is here")
+    assert contains_quotation(f"She said “The key is here.” {other}", "The key is here")
 
 
 @given(texts, texts)

@@ -11,10 +11,10 @@ from cicada.agents.ports import AgentTask, Tool, ToolReply
 from cicada.models.converse import StreamedTurn
 from cicada.models.ports import Usage
 from cicada.models.structured_output import form_schema
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 _CHARS_A_TOKEN = 3
-"""Of JSON in ASCII: tokenizers join its punctuation, which :mod:`cicada.text.token_estimates` counts one by one."""
+"""Of JSON in ASCII: tokenizers join its punctuation, which :mod:`cicada.text.tokens` counts one by one."""
 
 
 class AgentExchange:

@@ -24,7 +24,7 @@ from cicada.errors import BudgetSpent, CicadaError, ModelError
 from cicada.models.ports import Prompt, StructuredModel, Usage
 from cicada.models.prices import cost
 from cicada.request_trace import log_fault
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 MAX_SOURCE_CHARS = 8_000
 """The most of a passage that goes into the prompt and to the client. Chunks are never longer, see

@@ -20,7 +20,7 @@ from cicada.models.ports import Prompt, Usage
 from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
 from cicada.protocol.events import StrategyName
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 RETRIEVAL_SHARE = 0.5
 """Retrieval's part of each call's share of tokens and cost, where pipeline stages call models. A first attempt is

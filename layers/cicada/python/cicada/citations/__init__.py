@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cicada.citations.checking import REASON_CODES, Checker, Finding, Objection, ReasonCode
+from cicada.citations.checking import (
+    NO_NUMBER,
+    REASON_CODES,
+    Checker,
+    Finding,
+    Objection,
+    ReasonCode,
+    Resolved,
+    resolve,
+)
 from cicada.citations.judging import CitedClaim, Judge, Judged
-from cicada.citations.resolving import NO_NUMBER, Resolved, resolve
 from cicada.citations.sentences import Sentence, abstains, sentences_of
 from cicada.protocol.events import Citation, Source
 from cicada.protocol.markers import markers_in, without_markers

@@ -1,23 +1,32 @@
-"""Check a claim against the passages that it cites, as far as code can do it exactly.
+"""Resolve references to sources, and check a claim exactly against the passages that it cites.
 
-That is: quotations word by word, numbers with their units, names, and who is quoted. Paraphrases stay unchecked here,
-and are left to a judge.
+The checks: quotations word by word, numbers with their units, names, and who is quoted. A judge decides on paraphrases,
+which stay unchecked here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from cicada.corpus.passages import NoteLocator
+from cicada.corpus.passages import DocumentLocator, NoteLocator
 from cicada.protocol.events import Source
+from cicada.protocol.markers import Reference
 from cicada.text.names import capitalised_in
 from cicada.text.normal import normalised
 from cicada.text.numbers import Quantity, quantities
-from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
-from cicada.text.sentences import sentences, without_item_sign
+from cicada.text.sentences import (
+    QUOTED,
+    comparable_quotation,
+    contains_quotation,
+    quotations,
+    sentences,
+    without_item_sign,
+    without_quotations,
+)
 from cicada.text.word_lists import word_lists
 from cicada.text.words import content_words, is_among, ways_of_asking, words_of
 
@@ -120,7 +129,11 @@ class Checker:
         """Check a claim against one passage; ``cited``: all passages that it cites there, which it may combine."""
         mine = self._passages[source.n]
         others = [self._passages[other.n] for other in cited]
-        quotes = [quote for quote in quotations(claim) if plain(quote).strip(_EDGES) not in plain(mine.label)]
+        quotes = [
+            quote
+            for quote in quotations(claim)
+            if comparable_quotation(quote).strip(_EDGES) not in comparable_quotation(mine.label)
+        ]
         told = without_quotations(claim) if quotes else claim
         if objection := self._objection(claim, told, quotes, mine, others):
             return Finding("unverified", objection)
@@ -182,16 +195,16 @@ def _is_same(one: str, other: str) -> bool:
 
 def _bare(text: str) -> str:
     """A text to compare, without punctuation at its edges, apart from a question mark."""
-    words = plain(text)
+    words = comparable_quotation(text)
     asks = words.rstrip(" '*_.!…").endswith(("?", "؟"))
     return words.strip(_SENTENCE_EDGES) + ("?" if asks else "")
 
 
 def _of_quotations(quotes: Sequence[str], mine: CheckedSource, cited: Sequence[CheckedSource]) -> Objection | None:
     for quote in quotes:
-        if not any(holds(other.source.text, quote) for other in cited):
+        if not any(contains_quotation(other.source.text, quote) for other in cited):
             return Objection("quote_not_found", "a quotation is not in the passage")
-    if quotes and not any(holds(mine.source.text, quote) for quote in quotes):
+    if quotes and not any(contains_quotation(mine.source.text, quote) for quote in quotes):
         return Objection("quote_not_found", "no quotation of the sentence is in this passage")
     return None
 
@@ -233,3 +246,64 @@ def _missing_name(told: str, cited: Sequence[CheckedSource]) -> Objection | None
         if any(not any(is_among(part, passage.words) for passage in cited) for part in content_words(shown)):
             return Objection("name_missing", f"the passage neither is by {shown} nor speaks of them")
     return None
+
+
+NO_NUMBER = 0  # stands for the number of a marker that has none and names no passage
+
+_EXTENSION = re.compile(r"\.[a-z][a-z0-9]{1,5}$")
+_UNSIGNED = re.compile(r"[\s_\-]+")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A marker's number, its source, and an objection, if any."""
+
+    n: int
+    source: Source | None
+    objection: Objection | None = None
+
+
+def resolve(reference: Reference, sources: Sequence[Source]) -> Resolved:
+    """The source with the reference's number; without one, or if no source has it, the only one at its place.
+
+    An objection says if the number's source is elsewhere: then the marker may mean either of two passages.
+    """
+    numbered = next((source for source in sources if source.n == reference.n), None)
+    if numbered is not None:
+        return Resolved(numbered.n, numbered, _misplaced(reference, numbered))
+    there = [] if reference.file is None else [one for one in sources if _misplaced(reference, one) is None]
+    if len(there) == 1:
+        return Resolved(there[0].n, there[0])
+    reason = f"there is no passage {'with this number' if reference.n is not None else f'from {reference.file}'}"
+    if there:
+        reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
+    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
+
+
+def _misplaced(reference: Reference, source: Source) -> Objection | None:
+    """A place in the reference that contradicts the source's; an unknown place cannot."""
+    locator = source.locator
+    if reference.file is not None and not _is_of(reference.file, source):
+        known = locator.source if isinstance(locator, DocumentLocator) else locator.label()
+        return Objection("wrong_place", f"the passage is from {known}, not from {reference.file}")
+    page = locator.page if isinstance(locator, DocumentLocator) else None
+    if reference.pages and page is not None and not any(first <= page <= last for first, last in reference.pages):
+        named = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in reference.pages)
+        return Objection("wrong_place", f"the passage is on page {page}, not on page {named}")
+    return None
+
+
+def _is_of(file: str, source: Source) -> bool:
+    named = _plain(file)
+    locator = source.locator
+    if isinstance(locator, DocumentLocator):
+        path = locator.source.replace("\\", "/")
+        known = {path, path.rpartition("/")[2], locator.title}
+    else:
+        known = set(locator.names().values())
+    names = {_plain(name) for name in known if name}
+    return named in names or _EXTENSION.sub("", named) in {_EXTENSION.sub("", name) for name in names}
+
+
+def _plain(name: str) -> str:
+    return _UNSIGNED.sub(" ", normalised(name)).strip()

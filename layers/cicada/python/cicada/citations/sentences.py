@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from cicada.protocol.markers import Marker, Reference, heads_sources, marked_spans, markers_in, without_markers
 from cicada.text.linear import LinearClassifier
-from cicada.text.quotes import QUOTED, without_quotations
-from cicada.text.sentences import NEVER_LAST, without_item_sign
+from cicada.text.sentences import NEVER_LAST, QUOTED, without_item_sign, without_quotations
 from cicada.text.sentences import sentences as split_sentences
 
 ABSTAINS = "abstains"

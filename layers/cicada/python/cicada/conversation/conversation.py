@@ -21,7 +21,7 @@ from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
 from cicada.request_trace import log_event, log_fault
-from cicada.text.quotes import unquoted
+from cicada.text.sentences import unquoted
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cicada.protocol.markers import without_markers
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 MAX_ASKED_CHARS = 1_000  # kept of a question
 MAX_ANSWER_CHARS = 600  # kept of an answer: its beginning says who and what it is about

@@ -26,7 +26,7 @@ from cicada.ingest.scripts import checked_collection
 from cicada.ingest.sources import SourceFile, checked_metadata, source_files
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 _CHARS_A_TOKEN = 3  # a low estimate, so that the bound by size holds
 _UNPACKED = 8  # times: the usual text of a compressed document against its bytes

@@ -14,7 +14,7 @@ from cicada.errors import DocumentInvalid, ModelRefused
 from cicada.index.embedding import EMBED_BATCH, unit_vectors
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.models.ports import Embedder
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 CHECKPOINT_TEXTS = 512  # vectors between two checkpoints: what a crash costs a document at most
 DIGEST_BYTES = 16

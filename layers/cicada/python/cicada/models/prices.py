@@ -13,7 +13,7 @@ from typing import Any
 from cicada.models.endpoints import configured_price
 from cicada.models.model_ids import LOCAL_PREFIX, read_model_id
 from cicada.models.ports import Usage
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 _MILLION = 1_000_000
 

@@ -28,7 +28,7 @@ from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaErro
 from cicada.models.converse import incomplete
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.ports import SearchLimits
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from cicada.corpus.documents import METADATA_KEYS, SECTION_SEPARATOR, Document
 from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.text.sentences import pieces, sentences
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 WINDOW_TOKENS = 320  # target size of a window: about the 256 word pieces that small models read
 

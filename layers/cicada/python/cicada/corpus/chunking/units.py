@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from cicada.corpus.documents import DocumentBlock
 from cicada.text.sentences import pieces, sentences
-from cicada.text.token_estimates import estimated_tokens, share_of_tokens
+from cicada.text.tokens import estimated_tokens, share_of_tokens
 
 LEAD_SHARE = 1 / 8  # of ``chunk_size``: a longer first field is not repeated
 

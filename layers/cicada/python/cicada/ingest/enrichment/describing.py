@@ -14,7 +14,7 @@ from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelRefuse
 from cicada.ingest.contracts import spans
 from cicada.ingest.enrichment.kept_outputs import EnrichmentSpend, KeptOutputs
 from cicada.models.ports import Prompt
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 MAX_TITLE_CHARS = 300
 

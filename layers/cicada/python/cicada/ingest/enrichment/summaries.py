@@ -24,7 +24,7 @@ from cicada.ingest.enrichment.describing import (
 )
 from cicada.ingest.enrichment.kept_outputs import EnrichmentSpend, KeptOutputs
 from cicada.models.ports import CallScope, StructuredModel
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 from cicada.text.visible import visible
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from cicada.text.normal import normalised
 from cicada.text.scripts import clusters, is_unspaced, pairs, written_word
 from cicada.text.sentences import sentences
 from cicada.text.terms import terms_of
-from cicada.text.token_estimates import estimated_tokens
-from cicada.text.tokens import tokens
+from cicada.text.tokens import estimated_tokens, tokens
 
 Span = tuple[int, int]
 """Start and end in characters, the end excluded."""

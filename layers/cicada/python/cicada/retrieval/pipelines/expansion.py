@@ -19,9 +19,8 @@ from cicada.text.detection import language_of
 from cicada.text.frequent import EVIDENCE
 from cicada.text.languages import CAPITALISES_NOUNS
 from cicada.text.normal import compared, compatible, normalised, raised_apart
-from cicada.text.quotes import quotations
 from cicada.text.scripts import katakana_in, stands_in
-from cicada.text.sentences import opens_sentence
+from cicada.text.sentences import opens_sentence, quotations
 from cicada.text.terms import accent_folded
 from cicada.text.tokens import WrittenToken, tokens, written_tokens
 from cicada.text.words import POSSESSIVE, is_among

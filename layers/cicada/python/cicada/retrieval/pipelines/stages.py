@@ -22,7 +22,7 @@ from cicada.models.stopping import Stoppable
 from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.pipelines.api import SkippedStage, StageName, StageUse
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
-from cicada.text.token_estimates import estimated_tokens
+from cicada.text.tokens import estimated_tokens
 
 _UNHELD = Unbounded()
 
