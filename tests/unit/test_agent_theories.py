@@ -10,8 +10,9 @@ from cicada.agents.tools.evidence import (
     EvidenceJudge,
     WeighedPassage,
     balance_words,
-    gathered_for,
+    evidence_of,
     reason_of,
+    statement_named,
     strength_words,
 )
 from cicada.agents.tools.shown import passage_source
@@ -112,6 +113,10 @@ def test_weak_evidence_and_none_are_called_so():
     assert "All of it is weak: the verdict can only be open" in balance_words([evidence("for", 0.3)])
     assert balance_words([]) == "nothing for it; nothing against it. The verdict can only be open"
     assert balance_words([evidence("for", 0.9)]) == "1 for it, the strongest strong; nothing against it"
+
+
+def gathered_for(statement, sources):
+    return evidence_of(sources).get(statement_named(statement), {})
 
 
 def test_a_reason_says_for_which_statement_and_on_which_side_a_source_was_gathered():

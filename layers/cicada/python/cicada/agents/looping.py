@@ -148,21 +148,12 @@ class LoopingAgent(BedrockModel, ABC):
                     raise
                 text.drop()
                 usage += use.usage
-                logger.info(
-                    "the model's turn could not be read, and is asked for again", extra={"model": self.model_id}
-                )
+                logger.info("a malformed turn is asked for again", extra={"model": self.model_id})
                 continue
             usage += finished.usage
             uses = turn.uses
-            logger.debug(
-                "a turn of the agent",
-                extra={
-                    "model": self.model_id,
-                    "tools": len(uses),
-                    "stop": finished.stop_reason,
-                    "took_ms": use.took_ms,
-                },
-            )
+            about = {"model": self.model_id, "tools": len(uses), "stop": finished.stop_reason, "took_ms": use.took_ms}
+            logger.debug("agent turn", extra=about)
             if not uses:
                 yield AgentFinished(finished.stop_reason, usage)
                 return
@@ -187,21 +178,18 @@ class LoopingAgent(BedrockModel, ABC):
         thoughts = ThoughtFilter("thinking")
         with use, closing(self._streaming.stream(call, time_budget_s=left_s, call_scope=use)) as pieces:
             for piece in pieces:
-                if isinstance(piece, Finished):
-                    use.usage = piece.usage
-                    if turn.uses_tools:
-                        text.tool_used()
-                    out = text.feed(thoughts.end()) + text.turn_over()
-                    if out:
-                        use.shown = turn.shown = True
-                        yield TextDelta(out)
-                    return turn, piece
                 if turn.uses_tools:
                     text.tool_used()
-                out = text.feed(thoughts.feed(piece.text))
+                if isinstance(piece, Finished):
+                    use.usage = piece.usage
+                    out = text.feed(thoughts.end()) + text.turn_over()
+                else:
+                    out = text.feed(thoughts.feed(piece.text))
                 if out:
                     use.shown = turn.shown = True
                     yield TextDelta(out)
+                if isinstance(piece, Finished):
+                    return turn, piece
             raise StreamBroken("the model's stream ended without a finish")
 
 
@@ -222,17 +210,12 @@ class _TurnUse(CountedCallScope):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
         """Note what the turn took, however it ended."""
-        fault: str | None = None
-        match error:
-            case None:
-                pass
-            case CicadaError():
-                fault = error.code
-                if isinstance(error, ModelError) and error.usage is not None:
-                    self.usage = error.usage
-            case Stopped() | GeneratorExit():
-                fault = STOPPED
-            case _:  # a bug
-                fault = CicadaError.code
+        fault = None if error is None else CicadaError.code  # that of a bug
+        if isinstance(error, CicadaError):
+            fault = error.code
+        elif isinstance(error, Stopped | GeneratorExit):
+            fault = STOPPED
+        if isinstance(error, ModelError) and error.usage is not None:
+            self.usage = error.usage
         self.took_ms = round((self._clock() - self._started) * 1000)
         self._limits.note(ModelUse(PURPOSE, self._model_id, self.calls, self.usage, self.took_ms, fault))

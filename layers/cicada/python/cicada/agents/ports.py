@@ -141,8 +141,8 @@ Told = Mapping[str, Any] | VerdictGiven | ProfileWritten | ToConfirm
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
 
-class Described(Protocol):
-    """What a model is told of a tool."""
+class Tool(Protocol, Generic[Given]):
+    """One thing that an agent can do."""
 
     @property
     def name(self) -> str:
@@ -155,10 +155,6 @@ class Described(Protocol):
     @property
     def form(self) -> type[ToolInput]:
         """Its input."""
-
-
-class Tool(Described, Protocol, Generic[Given]):
-    """One thing that an agent can do."""
 
     @property
     def writes(self) -> bool:
@@ -187,7 +183,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolReply:
-    """What the model is told of its call."""
+    """The model's answer from a tool."""
 
     call_id: str
     name: str
@@ -201,15 +197,15 @@ class Tools(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool[Any]]:
-        """Those that are offered."""
+        """The offered tools."""
 
     @property
     def actor(self) -> Actor:
-        """In whose name they act."""
+        """The user they act for."""
 
     @property
     def registry(self) -> SourceRegistry:
-        """What they have brought so far."""
+        """The sources that they have found so far."""
 
     def call(self, call: ToolCall) -> ToolReply:
         """Validate, run, bound and record one call; the reply tells its errors.

@@ -270,7 +270,7 @@ class ToolRunner:
         stopped = threading.Event()
         self._limits.on_stop(stopped.set)()
         if stopped.is_set():
-            raise Stopped("nobody wants the answer any more")
+            raise Stopped
 
     def _validated(self, tool: Tool[Any], given: object) -> tuple[str, ToolInput]:
         """The input in its canonical form, and as the tool takes it. Raises ToolInvalid."""
@@ -332,7 +332,7 @@ def _canonical(given: object) -> str:
 
 
 def _told(result: Told) -> Mapping[str, Any]:
-    """What the model is told of a tool's result."""
+    """The part of a result for the model."""
     return result.told if isinstance(result, VerdictGiven | ProfileWritten | ToConfirm) else result
 
 

@@ -1,6 +1,6 @@
 """Re-ranking by Amazon Bedrock's InvokeModel, with Amazon Rerank and Cohere Rerank.
 
-Both take a query and texts and give a relevance a text, best first; Cohere's body names its API's version besides.
+Both take a query and texts and return a relevance a text, best first; Cohere's body also names its API version.
 Sources: Amazon Bedrock User Guide, "Supported Regions and models for reranking" and "Use a reranker model"; Cohere,
 "Rerank on Amazon Bedrock". The models are not in every Region.
 """
@@ -87,5 +87,5 @@ def _read_scores(content: bytes, count: int) -> list[float]:
     except (ValueError, KeyError, TypeError) as error:
         raise AnswerMalformed(f"the re-ranking cannot be read: {type(error).__name__}") from error
     if not all(math.isfinite(score) for score in scores):
-        raise AnswerMalformed("the re-ranking has a score that is no number")
+        raise AnswerMalformed("the re-ranking has a score that is not finite")
     return [min(max(score, 0.0), 1.0) for score in scores]

@@ -25,7 +25,7 @@ class Failure:
     retry_after_s: float | None = None
     """How long the service asks the caller to wait, where it says so."""
     free: bool = False
-    """Whether the call certainly cost nothing: it was turned away, or never arrived. Any other may have been paid."""
+    """Whether the call certainly cost nothing: it was refused, or never arrived. Any other may have been paid for."""
 
 
 TRANSPORT_ERRORS = (

@@ -2,7 +2,7 @@
 
 The same model has several names: ``amazon.nova-lite-v1:0``, its cross-Region inference profiles
 (``us.amazon.nova-lite-v1:0``, ``global.…``) and the ARNs of both. An *application* inference profile's ARN ends in an
-opaque id, from which no model can be read: it stays as it is.
+opaque id that names no model, and is kept unchanged.
 
 Source: Amazon Bedrock User Guide, "Supported Regions and models for inference profiles".
 

@@ -188,7 +188,7 @@ class _Call:
             return read_fault(error)
         if opened:
             return None
-        if isinstance(error, ModelError):  # of whoever gives the key, or of an endpoint that sends no stream
+        if isinstance(error, ModelError):  # of the key, or of an endpoint that does not stream
             keyless = self._keys is not None and self._key is None
             return Failure(error, retry=isinstance(error, ModelUnavailable), free=keyless)
         return read_transport(error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cicada.errors import AnswerBlocked, AnswerIncomplete, AnswerMalformed, AnswerTruncated, StreamBroken
+from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, StreamBroken
 from cicada.models.ports import TextDelta, Usage
 from cicada.models.streaming import Said, Stop
 
@@ -187,11 +187,6 @@ class ChunkReader:
 def read_stop(reason: str) -> Stop:
     """What a finish reason means."""
     return _STOPS.get(reason.lower()) or Stop(reason[:64], AnswerMalformed)
-
-
-def incomplete(reason: str) -> type[AnswerIncomplete] | None:
-    """The error of an answer that ended for this reason; None if it is complete."""
-    return read_stop(reason).incomplete
 
 
 def read_usage(counts: Mapping[str, Any]) -> Usage:

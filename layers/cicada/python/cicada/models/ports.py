@@ -64,6 +64,9 @@ STOPPED = "stopped"
 class Stopped(Exception):
     """The call was stopped because its answer is not wanted any more."""
 
+    def __init__(self, message: str = "the answer is not wanted any more") -> None:
+        super().__init__(message)
+
 
 class CallScope(Protocol):
     """Bounds calls by their number, and stops them when the answer is not wanted any more."""

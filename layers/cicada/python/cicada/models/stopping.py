@@ -18,7 +18,7 @@ from cicada.models.ports import Stopped
 
 
 class Stoppable:
-    """The part of a :class:`cicada.models.ports.CallScope` that stops what it holds. Thread-safe."""
+    """The stopping part of a :class:`cicada.models.ports.CallScope`. Thread-safe."""
 
     def __init__(self) -> None:
         self._stop_lock = threading.Lock()
@@ -74,7 +74,7 @@ class StopSignal:
     def check(self) -> None:
         """Raise Stopped after a stop."""
         if self.stopped.is_set():
-            raise Stopped("nobody wants the answer any more")
+            raise Stopped
 
 
 if TYPE_CHECKING:

@@ -39,5 +39,5 @@ def wait_for(done: Future[R], time_s: float, *, stopped: Future[None] | None = N
     if done.done():
         return done.result()
     if stopped is not None and stopped.done():
-        raise Stopped("nobody wants the result any more")
+        raise Stopped
     raise OutOfTime("it took longer than it may")

@@ -133,7 +133,7 @@ DEFAULT_SHOWN = 3
 MAX_NAMED = 10
 """Entities that one question may name."""
 MAX_MENTIONS = 32 * 2**20
-"""Mentions of entities that all graphs hold in memory, of 4 bytes each beside the rows and names."""
+"""Mentions of entities in all graphs in memory, of 4 bytes each plus the rows and names."""
 GRAPHS_HELD = 4
 """Sets of segments whose graphs are held: all collections, and some that filters chose."""
 MAX_LISTED = 1_000

@@ -150,9 +150,9 @@ def rank(
     """
     if index.warm:
         return _rank(index, scope, text, vector, mode, model_id, depth, None)
-    with ThreadPoolExecutor(2) as beside:  # everything waits for the store: side by side what can be
-        places = beside.submit(index.load_places, scope)
-        ranking = _rank(index, scope, text, vector, mode, model_id, depth, beside)
+    with ThreadPoolExecutor(2) as pool:  # reads of the store, as parallel as possible
+        places = pool.submit(index.load_places, scope)
+        ranking = _rank(index, scope, text, vector, mode, model_id, depth, pool)
         places.result()
     return ranking
 
@@ -165,9 +165,9 @@ def _rank(
     mode: SearchMode,
     model_id: str,
     depth: int,
-    beside: ThreadPoolExecutor | None,
+    pool: ThreadPoolExecutor | None,
 ) -> Ranking:
-    """:func:`rank`, with a thread to read words beside vectors when the index is cold."""
+    """:func:`rank`, with a pool to read words parallel to vectors when the index is cold."""
     if mode == "keyword" or vector is None:
         query = index.words(text, scope)
         words = query.search(scope.allowed, depth)
@@ -177,10 +177,10 @@ def _rank(
         found = index.search_vectors(vector, scope, depth)
         return _ranking(found.segment, found.row, dense_score(found.cosine, model_id), depth)
     candidates = max(CANDIDATES, depth)
-    prepared = None if beside is None else beside.submit(index.words, text, scope)
+    prepared = None if pool is None else pool.submit(index.words, text, scope)
     found = index.search_vectors(vector, scope, candidates)
     query = index.words(text, scope) if prepared is None else prepared.result()
-    words = query.search(scope.allowed, candidates if beside is None else min(candidates, COLD_CANDIDATES))
+    words = query.search(scope.allowed, candidates if pool is None else min(candidates, COLD_CANDIDATES))
     segment, row = _union(found, words)
     cosine = _cosines(index, scope, vector, found, segment, row)
     fused = fuse(Candidates(cosine, query.scores(segment, row)), _evidence(text, model_id, scope, query))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from cicada.agents.ports import Described, ToolInput
+from cicada.agents.ports import Tool, ToolInput
 from cicada.errors import ToolInvalid
 from cicada.models.structured_output import form_schema, without_null
 
@@ -55,7 +55,7 @@ class FunctionSchema:
     parameters: tuple[Parameter, ...]
 
 
-def function_of(tool: Described) -> FunctionSchema:
+def function_of(tool: Tool[Any]) -> FunctionSchema:
     """A tool as a function of an action group. Raises ValueError beyond the service's limits."""
     parameters = parameters_of(tool.form)
     if len(parameters) > MAX_PARAMETERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
@@ -89,11 +89,6 @@ def reason_of(statement: str, weighed: WeighedPassage, *, unsorted: bool = False
     return Reason(kind="tool", name=GATHERING, matched=matched, confidence=weighed.strength)
 
 
-def gathered_for(statement: str, sources: Sequence[Source]) -> dict[int, WeighedPassage]:
-    """The evidence of this run for or against this very statement, by number."""
-    return evidence_of(sources).get(statement_named(statement), {})
-
-
 def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, WeighedPassage]]:
     """All evidence of this run, from the reasons of its sources: by :func:`statement_named`, and number.
 
@@ -101,20 +96,15 @@ def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, WeighedPassage
     """
     found: dict[str, dict[int, WeighedPassage]] = {}
     for source in sources:
-        for named, weighed in _gathered(source):
+        for reason in source.why:
+            if (reason.kind, reason.name) != ("tool", GATHERING) or reason.matched is None:
+                continue
+            told, _, named = reason.matched.partition(": ")
             evidence = found.setdefault(named, {})
-            if weighed.side is not None:
-                evidence[source.n] = weighed
+            for side in _SIDES:
+                if side == told:
+                    evidence[source.n] = WeighedPassage(source, side, reason.confidence or 0.0)
     return found
-
-
-def _gathered(source: Source) -> Iterator[tuple[str, WeighedPassage]]:
-    for reason in source.why:
-        if (reason.kind, reason.name) != ("tool", GATHERING) or reason.matched is None:
-            continue
-        told, _, named = reason.matched.partition(": ")
-        side: Side | None = next((side for side in _SIDES if side == told), None)
-        yield named, WeighedPassage(source, side, reason.confidence or 0.0)
 
 
 def statement_named(statement: str) -> str:

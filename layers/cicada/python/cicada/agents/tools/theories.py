@@ -8,7 +8,7 @@ from typing import Any
 
 from cicada.agents.ports import Actor, ProfileWritten, SourceRegistry, TheoryVerdict, VerdictGiven
 from cicada.agents.tools.base import ProfileTool, note_of, scope_of
-from cicada.agents.tools.evidence import MODERATE, WeighedPassage, evidence_of, gathered_for, strength_words
+from cicada.agents.tools.evidence import MODERATE, WeighedPassage, evidence_of, statement_named, strength_words
 from cicada.agents.tools.inputs import GiveVerdict, ListTheories, RecordVerdict, RefineTheory, StateTheory
 from cicada.agents.tools.shown import MAX_TOLD, moment, numbered, passage_proof, profile_shown, theory_source
 from cicada.errors import ProfileConflict, ProfileInvalid, ToolInvalid
@@ -149,7 +149,7 @@ class RecordVerdictTool(ProfileTool):
         theory = self.profile_service.show(actor.subject, given.id).theory
         if theory is None:
             raise ProfileInvalid("that is no theory")
-        gathered = gathered_for(theory.statement, registry.sources)
+        gathered = evidence_of(registry.sources).get(statement_named(theory.statement), {})
         if not gathered:
             raise ToolInvalid(
                 "no evidence was gathered for this theory's statement: call gather_evidence with its id first. Where "

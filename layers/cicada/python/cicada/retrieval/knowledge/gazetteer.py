@@ -106,7 +106,7 @@ class IndexNames:
             with self._changed:
                 while (held := self._serving(catalogue)) is None:
                     if stopped:
-                        raise Stopped("nobody wants the result any more")
+                        raise Stopped
                     left_s = limits.time_left_s()
                     if left_s <= 0:
                         raise OutOfTime("no time was left to read the index's names")

@@ -80,7 +80,7 @@ def line_of(text: str) -> GazetteerText:
 
 
 def written_in(name: str, text: GazetteerText) -> str | None:
-    """A name as a text has it, which may be with another ending; None if it has not."""
+    """A name's words in a text, perhaps with another ending; None if it does not have them."""
     wanted = line_of(name)
     if wanted.run:
         at = text.run.find(wanted.run)
@@ -224,7 +224,7 @@ def owned(
     aliases: Iterable[tuple[str, Sequence[str]]],
     ways: Callable[[str], Iterable[tuple[str, ...]]],
 ) -> dict[tuple[str, ...], tuple[tuple[int, ...], bool]]:
-    """Each way to write a name: whose it is, and whether as an alias. A name's own way is nobody's alias."""
+    """The owners of each way to write a name, and whether it is an alias. A name's own way is never an alias."""
     own: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     other: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     number = {bare_key(one.name): place for place, one in enumerate(names)}

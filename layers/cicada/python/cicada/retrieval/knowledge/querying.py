@@ -65,8 +65,7 @@ class CollectionQuery:
 
     query: SearchQuery
     why: Literal["intention", "entity", "section", "similarity"]
-    """``section``: near to the question, in sections that only an entity led to; ``similarity``: in all that it may
-    search."""
+    """``section`` searches sections that only an entity led to, ``similarity`` all allowed ones."""
     choice: CollectionChoice | None = None
     """Of an intention's search."""
     place: NamedSection | None = None
@@ -75,7 +74,7 @@ class CollectionQuery:
 
 @dataclass(frozen=True)
 class SearchHits:
-    """What a search brought."""
+    """A search's result."""
 
     asked: CollectionQuery
     result: SearchResult
@@ -84,9 +83,9 @@ class SearchHits:
 def collection_queries(
     plans: Sequence[CollectionPlan], catalogue: Catalogue, asked: SearchQuery, *, passages_per_collection: int
 ) -> tuple[CollectionQuery, ...]:
-    """The searches of the plans, each filtered by its collection and sections beside the question's own filters.
+    """The searches of the plans, filtered by collection and sections within the question's own filters.
 
-    ``passages_per_collection`` is shared out among a collection's intentions.
+    A collection's intentions share its ``passages_per_collection``.
     """
     queries = [query for plan in plans for query in _of_plan(plan, catalogue, asked, passages_per_collection)]
     places = _in_turn([place for plan in plans for place in plan.places])
@@ -126,7 +125,7 @@ def _of_plan(
 
 
 def _in_turn(places: Sequence[NamedSection]) -> list[NamedSection]:
-    """Places so that what stands in many sections leaves room for what stands in few."""
+    """Places in turn, so that an entity in many sections leaves room for others."""
     seen: Counter[tuple[str, str]] = Counter()
     turns: list[tuple[int, NamedSection]] = []
     for place in sorted(places, key=lambda place: -place.confidence):
@@ -142,7 +141,7 @@ def _of_place(place: NamedSection, asked: SearchQuery) -> CollectionQuery:
 
 
 def _within(asked: SearchQuery, collection: str, sections: Sequence[str], top_k: int) -> SearchQuery:
-    """The question in sections of a collection. Every score is let through: what was chosen or named counts too."""
+    """The question in sections of a collection, without a least score: chosen and named passages always count."""
     metadata: Mapping[str, tuple[str, ...]] = {**asked.filters.metadata, SECTION: tuple(sections)}
     filters = replace(asked.filters, collections=(collection,), metadata=metadata)
     return replace(asked, filters=filters, top_k=top_k, min_score=0.0)

@@ -93,7 +93,7 @@ class OtherNames:
         self._names = _joined(aliases, self._owners)
 
     def of(self, name: str) -> frozenset[str]:
-        """A name and all that declarations say is the same: their keys, without articles."""
+        """A name and its declared synonyms: their keys, without articles."""
         wanted = bare_key(name)
         if (own := self._names.get(wanted)) is not None:
             return own
@@ -137,14 +137,14 @@ _SECTION_FIELD = METADATA + SECTION
 
 @dataclass(frozen=True)
 class _Spot:
-    """A section that names an entity, whoever asks for it."""
+    """A section that names an entity."""
 
     entity: str
     section: str
     passages: int
     spellings: tuple[str, ...]
     whole: bool
-    """The name that was looked for is the entity's, not only a part of it."""
+    """Whether the name is the entity's whole name, not a part of it."""
 
 
 class IndexResolver:
@@ -172,7 +172,7 @@ class IndexResolver:
     def resolve(
         self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits = UNLIMITED
     ) -> tuple[NamedSection, ...]:
-        """See the port. Of an entity that two names lead to, the places are told once, of the surer name."""
+        """See the port. The places of an entity with two names come once, by the surer name."""
 
         def found(index: LoadedIndex) -> tuple[NamedSection, ...]:
             catalogue = self._catalogue_of(index)
@@ -191,7 +191,7 @@ class IndexResolver:
         return read_index(self._reader, found)[0]
 
     def _spots(self, index: LoadedIndex, catalogue: Catalogue, collection: str, name: str) -> tuple[_Spot, ...]:
-        """Where a collection names an entity; remembered where the collection is immutable, and readable as a whole."""
+        """Where a collection names an entity; cached for a fully readable, immutable collection."""
         declared = catalogue.find(collection)
         keeps = declared is not None and declared.immutable and not index.unreadable
         key = (index.manifest.version, collection, folded(name))
@@ -209,7 +209,7 @@ class IndexResolver:
         return spots
 
     def _looked_up(self, index: LoadedIndex, collection: str, wanted: frozenset[str]) -> tuple[_Spot, ...]:
-        """The sections that have one of the names, by their keys, or else one that these are a part of."""
+        """The sections with one of the names, else with names that these are a part of."""
         scope = index.scope({COLLECTION: (collection,)})
         load_field(index, scope, ENTITIES)
         load_field(index, scope, _SECTION_FIELD)

@@ -51,14 +51,14 @@ class StoppableLimits(Stoppable):
         self._limits = limits
         self._clock = clock
         self._ends_s = clock() + time_s
-        self._unhear: Callable[[], None] = lambda: None
+        self._unregister: Callable[[], None] = lambda: None
 
     def __enter__(self) -> StoppableLimits:
-        self._unhear = self._limits.on_stop(self.stop)
+        self._unregister = self._limits.on_stop(self.stop)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._unhear()
+        self._unregister()
 
     def time_left_s(self) -> float:
         """See the port."""
@@ -67,7 +67,7 @@ class StoppableLimits(Stoppable):
     def call(self) -> None:
         """See the port. Raises Stopped after :meth:`stop`."""
         if self.stopped:
-            raise Stopped("nobody wants the result any more")
+            raise Stopped
         self._limits.call()
 
     def allow(self, model_id: str, most: Usage) -> None:

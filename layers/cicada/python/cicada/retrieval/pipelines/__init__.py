@@ -1,1 +1,1 @@
-"""Retrieval in stages: one typed request, one typed response, whoever asks."""
+"""Retrieval in stages, with one typed request and response for all callers."""

@@ -29,7 +29,7 @@ MAX_FILTER_VALUES = 1_000
 MAX_FILTER_KEYS = 32
 """Keys of the metadata that one filter names."""
 MAX_PROBLEMS = 10
-"""Told of a request that is not well-formed: the first ones."""
+"""Reported problems of an invalid request."""
 MAX_PLACE_CHARS = 100
 _IN_JSON: Mapping[str, str] = {
     "model_type": "Input should be an object",
@@ -38,7 +38,7 @@ _IN_JSON: Mapping[str, str] = {
     "too_short": "Input has too few items: at least {min_length}",
     "too_long": "Input has too many items: at most {max_length}",
 }
-"""What is told of a problem in place of pydantic's own words, by its type, with parts of its context."""
+"""Messages in place of pydantic's own, by a problem's type, with parts of its context."""
 
 Word = Annotated[str, Field(min_length=1, max_length=1_000)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES, strict=False)]
@@ -104,7 +104,7 @@ class RetrieveRequest(CallRequest):
     )
 
     def refuse_blank(self) -> None:
-        """Raises RetrievalInvalid where nothing is asked, unless facets are counted."""
+        """Raise RetrievalInvalid for a blank query, unless facets are counted."""
         if self.pipeline != "facets" and not visible(self.query).strip():
             raise RetrievalInvalid("query: must not be blank")
 
@@ -229,7 +229,7 @@ class RetrieveResponse(ApiModel):
 
 
 def parse_retrieve_request(found: object) -> RetrieveRequest:
-    """Read a request. A RetrievalInvalid names each field that is wrong, and never repeats its value."""
+    """Read a request. RetrievalInvalid names each invalid field, and never repeats its value."""
     try:
         request = RetrieveRequest.model_validate(found)
     except ValidationError as error:
@@ -251,13 +251,13 @@ def problems_of(error: ValidationError) -> str:
 
 
 def _without_echoes(found: list[ErrorDetails]) -> list[ErrorDetails]:
-    """The problems, without those of lists that are too short only because what is wrong with an item is told."""
+    """The problems without lists that are too short only because of an invalid item."""
     around = {problem["loc"][:depth] for problem in found for depth in range(len(problem["loc"]))}
     return [problem for problem in found if problem["type"] != "too_short" or problem["loc"] not in around]
 
 
 def _said(problem: ErrorDetails) -> str:
-    """A problem in the words of JSON: the caller knows nothing of this program's types."""
+    """A problem in JSON's terms: callers do not know our types."""
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     said = _IN_JSON.get(problem["type"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.corpus.passages import DocumentLocator
 from cicada.retrieval.pipelines.api import DocumentMetadata, RetrievedDocument
 from cicada.retrieval.pipelines.state import SOURCE, WORKFLOW_ID, Candidate
 
@@ -16,22 +16,20 @@ _OWN_FIELDS = frozenset({WORKFLOW_ID, DOC_TYPE, SOURCE})
 
 def document_of(candidate: Candidate, *, with_captions: bool = True) -> RetrievedDocument:
     """A candidate as the response shows it."""
-    passage = candidate.passage
+    passage, locator = candidate.passage, candidate.passage.locator
+    title, doc_type = locator.label(), SCRIPT
+    if isinstance(locator, DocumentLocator):
+        title, doc_type = locator.title or locator.source, passage.metadata.get(DOC_TYPE, UNKNOWN)
     return RetrievedDocument(
         id=passage.id,
-        title=_title(passage),
+        title=title,
         content=passage.text,
-        doc_type=passage.metadata.get(DOC_TYPE, UNKNOWN) if isinstance(passage.locator, DocumentLocator) else SCRIPT,
+        doc_type=doc_type,
         score=_share(candidate.score),
         reranker_score=None if candidate.reranker_score is None else _share(candidate.reranker_score),
         rerank_score=None if candidate.rerank_score is None else _share(candidate.rerank_score),
         metadata=_metadata(candidate, with_captions=with_captions),
     )
-
-
-def _title(passage: Passage) -> str:
-    locator = passage.locator
-    return (locator.title or locator.source) if isinstance(locator, DocumentLocator) else locator.label()
 
 
 def _metadata(candidate: Candidate, *, with_captions: bool) -> DocumentMetadata:

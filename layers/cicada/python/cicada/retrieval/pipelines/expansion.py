@@ -85,7 +85,7 @@ def _has(anchor: str, text: str, words: set[str]) -> bool:
 
 
 MAX_WORDINGS = 3
-"""Other wordings that are searched for beside the question."""
+"""Other wordings to search for."""
 MAX_WORDING_CHARS = 400
 MAX_HYPOTHETICAL_CHARS = 1_200
 NOTHING_USABLE = "nothing_usable"

@@ -9,20 +9,17 @@ from cicada.corpus.passages import Passage
 from cicada.retrieval.pipelines.state import Candidate, SearchRanking, identity
 
 K = 60
-"""How little the first ranks stand out among those after them: the published value.
-
-Source: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-Methods", SIGIR 2009.
-"""
+"""Damps the first ranks. Source: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
+individual Rank Learning Methods", SIGIR 2009."""
 
 T = TypeVar("T", bound=Hashable)
 
 
 def fused(rankings: Sequence[Sequence[T]], weights: Sequence[float] | None = None, *, k: int = K) -> dict[T, float]:
-    """Fuse rankings, each best first without repeats; the weights are above 0, and equal by default.
+    """Fuse rankings, each best first without repeats, with positive weights, equal by default.
 
-    Scores come by item, best first, ties in the order of first appearance: ``sum(weight / (k + rank))`` over the
-    rankings that have it, ranks from 1, as a share of what an item scores that is first in all of them; in (0, 1].
+    Scores by item in (0, 1], best first, ties in order of appearance: ``sum(weight / (k + rank))`` over the rankings
+    with the item, ranks from 1, as a share of an item's that is first in all of them.
     """
     counts = [1.0] * len(rankings) if weights is None else weights
     sums: dict[T, float] = {}
@@ -34,7 +31,7 @@ def fused(rankings: Sequence[Sequence[T]], weights: Sequence[float] | None = Non
 
 
 HYDE_WEIGHT = 1.0
-"""What the search by a made-up passage counts beside that for another wording, which counts 1."""
+"""The weight of the search by a made-up passage; one for another wording has 1."""
 
 
 def candidates_of(rankings: Sequence[SearchRanking], original_weight: float) -> tuple[Candidate, ...]:

@@ -93,4 +93,4 @@ _NAMES = {
     "search": "Further searches",
     "rerank": "Re-ranking",
 }
-"""Stages as people are told of them."""
+"""Display names of stages."""

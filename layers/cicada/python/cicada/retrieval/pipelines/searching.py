@@ -19,7 +19,7 @@ SEMANTIC_RANKED = 20
 MAX_DEPTH = 1_000
 """Passages of one search at most."""
 PATIENCE = 0.4
-"""Of the searches' time, the wait for those beside the query's own."""
+"""The share of the searches' time to wait for other searches than the query's own."""
 INDEX_CHANGED = "index_changed"
 """The code of a search of another index version than the query's own."""
 TOP_K_CAPPED = "top_k_capped"

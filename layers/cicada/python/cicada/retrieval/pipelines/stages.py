@@ -52,20 +52,20 @@ class OpenUse(Stoppable):
         self._most = most
         self._began_s = clock()
         self._lock = threading.Lock()
-        self._unhear: Callable[[], None] = lambda: None
+        self._unregister: Callable[[], None] = lambda: None
         self._calls = 0
         self._usage = Usage(reported=False)
         self._fault: str | None = OutOfTime.code  # of a use still under way at its account
         self._took_s: float | None = None
 
     def __enter__(self) -> OpenUse:
-        self._unhear = self._call_scope.on_stop(self.stop)
+        self._unregister = self._call_scope.on_stop(self.stop)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._unhear()
+        self._unregister()
         with self._lock:
             self._took_s = self._clock() - self._began_s
             if error is None:
@@ -248,17 +248,17 @@ class StageRunner(Generic[S]):
         Raises the CicadaError of a required stage, OutOfTime if it was late, or Stopped on the limits' stop. ``uses``
         is complete in any case.
         """
-        unhear = self._limits.on_stop(lambda: self._stopped.set_result(None))
+        unregister = self._limits.on_stop(lambda: self._stopped.set_result(None))
         try:
             for group in plan:
                 state = self._run_group(group, state)
         finally:
-            unhear()
+            unregister()
         return state
 
     def _run_group(self, group: Sequence[Stage[S]], state: S) -> S:
         if self._stopped.done():
-            raise Stopped("nobody wants the result any more")
+            raise Stopped
         started = [self._start(stage, state) for stage in group if stage.enabled(state)]
         try:
             while started:

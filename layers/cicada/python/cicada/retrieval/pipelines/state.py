@@ -1,4 +1,4 @@
-"""What the stages of a retrieval hand to each other."""
+"""The state that a retrieval's stages pass on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MODES: dict[SearchType, SearchMode] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """One retrieval as the stages see it, whoever asks for it."""
+    """One retrieval as the stages see it."""
 
     query: str
     pipeline: PipelineName
@@ -67,7 +67,7 @@ class Wanted:
 
     @property
     def hypothesises(self) -> bool:
-        """Whether a made-up passage is searched by: a search by words alone has no use for one."""
+        """Whether to search by a made-up passage: not in a search by words alone."""
         return self.hyde and self.mode != "keyword"
 
     @property
@@ -121,10 +121,7 @@ class State:
 
 
 def filters_of(asked: RetrieveFilters, workflow_id: str | None = None) -> Filters:
-    """The filters of a request, with its label's, which can only narrow them.
-
-    Raises RetrievalInvalid if two filters of one field have no value in common, so that nothing could pass.
-    """
+    """The filters of a request and its label. Raises RetrievalInvalid if two of one field have no common value."""
     metadata = {key: tuple(values) for key, values in asked.metadata.items()}
     if asked.sources:
         metadata[SOURCE] = _narrowed(SOURCE, metadata.get(SOURCE), asked.sources)
@@ -150,5 +147,5 @@ def _narrowed(key: str, allowed: tuple[str, ...] | None, also: tuple[str, ...]) 
 
 
 def identity(passage: Passage) -> Hashable:
-    """What is the same in two searches: a passage, or a message in whichever of its languages."""
+    """The same for a passage in two searches, and for a message in all of its languages."""
     return passage.collection, passage.locator.whole() or passage.id
