@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import cicada.text
 from cicada.text import normal
 from cicada.text.detection import indexed_language, language_of
-from cicada.text.features import comparable_quotation as featured
+from cicada.text.features import plain as featured
 from cicada.text.features import features_of, spelling_of
 from cicada.text.languages import STEMMED, canonical, script_of_language
 from cicada.text.linear import LinearClassifier, dumped
