@@ -16,20 +16,18 @@ _MERGE = "<<"
 _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
-class YamlInvalid(Exception):
-    """The text is not valid YAML here; the message says why, without the line."""
-
+class _YamlError(Exception):
     def __init__(self, line: int | None, told: str) -> None:
         super().__init__(told)
         self.line = line
 
 
-class YamlTooLarge(Exception):
-    """The text is nested too deeply, or too large; the message names the limit, without the line."""
+class YamlInvalid(_YamlError):
+    """The text is not valid YAML here; the message says why, without the line."""
 
-    def __init__(self, line: int, told: str) -> None:
-        super().__init__(told)
-        self.line = line
+
+class YamlTooLarge(_YamlError):
+    """The text is nested too deeply, or too large; the message names the limit, without the line."""
 
 
 @dataclass(frozen=True, slots=True)

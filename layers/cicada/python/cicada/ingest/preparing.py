@@ -117,15 +117,9 @@ class Preparer:
             notes = (*notes, *enriched.notes)
         made = self._vectors(items, vectors, found)
         model_id = self._embedder.model_id
+        divided = self._recipe.sections is not None
         data = encode_prepared(
-            item.source,
-            digest,
-            items,
-            made,
-            model_id,
-            notes=notes,
-            complete=complete,
-            divided=self._recipe.sections is not None,
+            item.source, digest, items, made, model_id, notes=notes, complete=complete, divided=divided
         )
         self._keep(key, data, replaces)
         vectors.forget()  # only after the document is stored: a crash between the two resumes from the vectors
@@ -169,15 +163,8 @@ class Preparer:
             return None, found.etag
 
     def _cut(self, document: Document, item: SourceItem, path: Path, vectors: TextVectors) -> Sequence[Indexable]:
-        items = cut(
-            document,
-            path,
-            item.collection,
-            self._recipe.chunks,
-            metadata=item.metadata,
-            embed=vectors.embed,
-            rules=self._recipe.sections,
-        )
+        chunks, rules = self._recipe.chunks, self._recipe.sections
+        items = cut(document, path, item.collection, chunks, metadata=item.metadata, embed=vectors.embed, rules=rules)
         if len(items) > MAX_DOCUMENT_PASSAGES:
             raise DocumentTooLarge(f"has {len(items):,} passages; {MAX_DOCUMENT_PASSAGES:,} are allowed")
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,8 @@ from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.writer import IndexWriter, WriteResult
+from cicada.ingest.incoming.places import is_collection
 from cicada.models.ports import Embedder
-
-_COLLECTION = re.compile(r"\w[\w-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,6 @@ def load_script(
 
 def checked_collection(collection: str) -> str:
     """A collection's name. Raises CorpusInvalid if it is invalid."""
-    if not _COLLECTION.fullmatch(collection):
-        raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
+    if not is_collection(collection):
+        raise CorpusInvalid(f"{collection!r} is not a collection's name: up to 64 letters, digits, '_' and '-'")
     return collection

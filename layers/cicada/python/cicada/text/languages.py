@@ -76,15 +76,10 @@ UNSTEMMED_SCRIPTS = {
 """The scripts of languages without a stemmer; those that are not here count as written in Latin letters."""
 
 BY_SCRIPT = {
-    "latin": "eng",
-    "cyrillic": "rus",
-    "greek": "ell",
-    "arabic": "ara",
-    "devanagari": "hin",
-    "armenian": "hye",
+    "latin": "eng", "cyrillic": "rus", "greek": "ell", "arabic": "ara", "devanagari": "hin", "armenian": "hye",
     "tamil": "tam",
-}
-"""The language whose stemmer is used for words in another script than their document's (English in a Russian text)."""
+}  # fmt: skip
+"""The language that stems words in another script than their document's (English in a Russian text)."""
 
 
 def canonical(code: str) -> str:

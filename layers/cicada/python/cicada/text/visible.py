@@ -1,4 +1,4 @@
-"""Text without characters that nobody sees: with them it would say one thing to people and another to a model."""
+"""Drop invisible characters, with which a text says one thing to people and another to a model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _LOOSE = re.compile("(?<!\\S)[\u200c\u200d\u180b-\u180d\u180f\u2800\ufe00-\ufe0f
 
 
 def visible(value: str) -> str:
-    """Without the characters that nobody sees: a text that looks like another must be the other.
+    """A text without invisible characters, so that texts that look alike are equal.
 
-    Format characters, the tags and the supplementary variation selectors among them, fillers and control characters
-    are left out; line feeds and tabs stay, and the joiners within words, with which Persian and Indic words and some
-    emoji are written.
+    Format characters (tags and supplementary variation selectors included), fillers and control characters are dropped;
+    line feeds, tabs, and joiners inside words stay, which Persian, Indic scripts and some emoji need.
     """
     if value.isascii() and value.isprintable():
         return value

@@ -78,10 +78,9 @@ def _humps(run: str) -> Iterator[str]:
 
 
 def rough_stems(text: str) -> list[str]:
-    """What neighbouring sentences are compared by: the beginnings of long words, numbers, pairs of unspaced characters.
+    """The terms to compare neighbouring sentences by: beginnings of long words, numbers, pairs of unspaced characters.
 
-    They decide where documents are cut, and so what passages are called: that is why they have ranges of characters of
-    their own.
+    They decide where documents are cut, and so passages' ids: hence character ranges of their own, which never change.
     """
     stems: list[str] = []
     for run in _STEM_RUN.findall(text.casefold()):

@@ -12,23 +12,10 @@ from cicada.errors import DocumentUnsupported
 HEAD_BYTES = 16_384  # of a file: enough to detect its format
 
 _BY_SUFFIX: dict[str, DocType] = {
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".docm": "docx",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".txt": "text",
-    ".text": "text",
-    ".log": "text",
-    ".rst": "text",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-}
+    ".pdf": "pdf", ".docx": "docx", ".docm": "docx", ".md": "markdown", ".markdown": "markdown",
+    ".txt": "text", ".text": "text", ".log": "text", ".rst": "text", ".csv": "csv", ".tsv": "csv",
+    ".json": "json", ".jsonl": "json", ".ndjson": "json", ".yaml": "yaml", ".yml": "yaml",
+}  # fmt: skip
 SUFFIXES = tuple(_BY_SUFFIX)  # supported file name endings
 
 _FOREIGN = {
@@ -62,9 +49,8 @@ def doc_type_of(source: str, head: bytes) -> DocType:
     found = _BY_SUFFIX.get(suffix)
     if found in ("pdf", "docx"):
         return found
-    for mark, what in _FOREIGN.items():
-        if head.startswith(mark):
-            raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
+    if what := next((what for mark, what in _FOREIGN.items() if head.startswith(mark)), None):
+        raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
     if found == "json":
         return "script" if is_of_a_script(_names_of_first_object(head)) else "json"
     if found:

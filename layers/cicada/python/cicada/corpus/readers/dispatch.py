@@ -19,15 +19,9 @@ from cicada.corpus.readers.records import read_json, read_yaml
 from cicada.errors import CicadaError, DocumentBroken, DocumentTooLarge, DocumentWithoutText
 
 READERS: Mapping[DocType, Callable[[bytes, ReadLimits], Content]] = {
-    "pdf": read_pdf,
-    "docx": read_docx,
-    "markdown": read_markdown,
-    "text": read_plain,
-    "csv": read_csv,
-    "json": read_json,
-    "yaml": read_yaml,
-    "script": read_json,
-}
+    "pdf": read_pdf, "docx": read_docx, "markdown": read_markdown, "text": read_plain,
+    "csv": read_csv, "json": read_json, "yaml": read_yaml, "script": read_json,
+}  # fmt: skip
 
 
 def read_document(source: str, data: bytes, *, title: str | None = None, limits: ReadLimits | None = None) -> Document:
