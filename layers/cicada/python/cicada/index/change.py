@@ -75,53 +75,53 @@ class CollectionChange:
     """A change of one collection, planned on its content in one version."""
 
     collection: str
-    intake: PassageStream
+    stream: PassageStream
     chosen: Places  # new and changed passages, to write
     gone: IdDigests  # changed and removed passages, whose rows to delete
-    stands: Callable[[CollectionSnapshot], bool]  # whether it still applies after others changed the collection
+    still_applies: Callable[[CollectionSnapshot], bool]  # to what others made of the collection
 
 
 def replacement(
-    collection: str, intake: PassageStream, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()
+    collection: str, stream: PassageStream, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()
 ) -> CollectionChange:
-    """The collection holds exactly these passages and those of the kept sources. Stands if nothing else changed in it.
+    """The collection holds exactly these passages and those of the kept sources. Applies while it is unchanged.
 
     Raises CorpusInvalid if a kept passage has the id of one of these.
     """
-    changed = _changed(snapshot, intake)
+    changed = _changed(snapshot, stream)
     kept_ids = snapshot.ids_of(kept)
-    _refuse_shared(collection, intake, kept_ids)
-    gone = np.setdiff1d(snapshot.ids, np.concatenate([intake.ids[~changed], kept_ids]))
-    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, snapshot.same_as)
+    _refuse_shared(collection, stream, kept_ids)
+    gone = np.setdiff1d(snapshot.ids, np.concatenate([stream.ids[~changed], kept_ids]))
+    return CollectionChange(collection, stream, np.flatnonzero(changed), gone, snapshot.same_as)
 
 
-def addition(collection: str, intake: PassageStream, snapshot: CollectionSnapshot) -> CollectionChange:
-    """The passages replace those with their ids. Stands if nobody else changed the same ids."""
-    changed = _changed(snapshot, intake)
-    gone = np.intersect1d(intake.ids[changed], snapshot.ids)
-    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, _unchanged(snapshot, intake.ids))
+def addition(collection: str, stream: PassageStream, snapshot: CollectionSnapshot) -> CollectionChange:
+    """The passages replace those with their ids. Applies while these ids are unchanged."""
+    changed = _changed(snapshot, stream)
+    gone = np.intersect1d(stream.ids[changed], snapshot.ids)
+    return CollectionChange(collection, stream, np.flatnonzero(changed), gone, _unchanged(snapshot, stream.ids))
 
 
 def exchange(
-    collection: str, intake: PassageStream, sources: Collection[str], snapshot: CollectionSnapshot
+    collection: str, stream: PassageStream, sources: Collection[str], snapshot: CollectionSnapshot
 ) -> CollectionChange:
-    """The documents of these sources consist of exactly these passages. Stands if nobody else changed the same.
+    """The documents of these sources consist of exactly these passages. Applies while both are unchanged.
 
     Raises CorpusInvalid if a passage has the id of another document's passage.
     """
     theirs = snapshot.ids_of(sources)
-    _refuse_shared(collection, intake, np.setdiff1d(snapshot.ids, theirs))
-    changed, same_ids = _changed(snapshot, intake), _unchanged(snapshot, intake.ids)
+    _refuse_shared(collection, stream, np.setdiff1d(snapshot.ids, theirs))
+    changed, same_ids = _changed(snapshot, stream), _unchanged(snapshot, stream.ids)
 
-    def stands(current: CollectionSnapshot) -> bool:
+    def still_applies(current: CollectionSnapshot) -> bool:
         return same_ids(current) and current.same_as(snapshot, of=sources)
 
-    gone = np.setdiff1d(theirs, intake.ids[~changed])
-    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, stands)
+    gone = np.setdiff1d(theirs, stream.ids[~changed])
+    return CollectionChange(collection, stream, np.flatnonzero(changed), gone, still_applies)
 
 
 def removal(collection: str, passage_ids: Collection[str], snapshot: CollectionSnapshot) -> CollectionChange:
-    """The collection has no passages with these ids. Stands if nobody else changed the same ids."""
+    """The collection has no passages with these ids. Applies while these ids are unchanged."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
     gone, nothing = np.intersect1d(ids, snapshot.ids), np.empty(0, dtype=np.intp)
     return CollectionChange(collection, InMemory([], {}), nothing, gone, _unchanged(snapshot, ids))
@@ -148,9 +148,9 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     return items
 
 
-def _changed(snapshot: CollectionSnapshot, intake: PassageStream) -> NDArray[np.bool_]:
+def _changed(snapshot: CollectionSnapshot, stream: PassageStream) -> NDArray[np.bool_]:
     """Which passages the collection lacks, or has with other content."""
-    changed: NDArray[np.bool_] = (snapshot.states(intake.ids) != intake.contents).any(axis=1)
+    changed: NDArray[np.bool_] = (snapshot.states(stream.ids) != stream.contents).any(axis=1)
     return changed
 
 
@@ -160,7 +160,7 @@ def _unchanged(snapshot: CollectionSnapshot, ids: IdDigests) -> Callable[[Collec
     return lambda current: np.array_equal(current.states(ids), before)
 
 
-def _refuse_shared(collection: str, intake: PassageStream, others: IdDigests) -> None:
-    shared = np.isin(intake.ids, others)
+def _refuse_shared(collection: str, stream: PassageStream, others: IdDigests) -> None:
+    shared = np.isin(stream.ids, others)
     if shared.any():
         raise CorpusInvalid(f"{int(shared.sum())} passages have ids that other documents of {collection} have")

@@ -7,7 +7,7 @@ passage lacks the field, else the value's index plus 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,6 +105,13 @@ class FieldPart:
             whole(self._sections, name) for field in fields if field in self._names for name in self._names[field][:2]
         ]
 
+    def _pairs(
+        self, fields: Collection[str], data: Sequence[memoryview]
+    ) -> Iterator[tuple[str, memoryview, memoryview]]:
+        """The fields of :meth:`spans` with the bytes of their sections."""
+        known = [field for field in fields if field in self._names]
+        return zip(known, data[::2], data[1::2], strict=True)
+
 
 class ColumnPart(FieldPart):
     """A segment's columns, read as they are needed."""
@@ -116,8 +123,7 @@ class ColumnPart(FieldPart):
 
     def decode(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
         """Take the bytes of the :meth:`spans` of the same fields. Raises IndexCorrupt."""
-        known = [field for field in fields if field in self._names]
-        for field, values, codes in zip(known, data[::2], data[1::2], strict=True):
+        for field, values, codes in self._pairs(fields, data):
             if field not in self._decoded:
                 self._decoded[field] = self._decode(field, values, codes)
 

@@ -189,8 +189,7 @@ class ListPart(FieldPart):
 
     def open(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
         """Take the bytes of the :meth:`spans` of the same fields. Raises IndexCorrupt."""
-        known = [field for field in fields if field in self._names]
-        for field, values, offsets in zip(known, data[::2], data[1::2], strict=True):
+        for field, values, offsets in self._pairs(fields, data):
             if field not in self._dictionaries:
                 self._dictionaries[field] = self._dictionary(field, values, offsets)
 

@@ -22,7 +22,7 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=10,
     retries={"mode": "standard", "total_max_attempts": 4},
-    max_pool_connections=PARALLEL_READS + 1,  # the refresh reads beside a load
+    max_pool_connections=PARALLEL_READS + 1,  # the refresh reads during a load
 )
 """For the S3 client; timeouts in seconds."""
 WORKER_CONFIG = CLIENT_CONFIG.merge(

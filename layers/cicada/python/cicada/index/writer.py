@@ -104,10 +104,10 @@ class IndexWriter:
         Damaged segments of the collection are written anew; ``verify`` reads every byte to find them all. ``known`` are
         vectors by recipe that need no embedding. Raises CorpusInvalid if there is no passage, or two have one id.
         """
-        intake = InMemory(checked(collection, passages, empty=False), known or {})
+        stream = InMemory(checked(collection, passages, empty=False), known or {})
         return self.change(
             collection,
-            lambda snapshot: replacement(collection, intake, snapshot),
+            lambda snapshot: replacement(collection, stream, snapshot),
             mend=True,
             verify=verify,
             declares=declaration,
@@ -118,8 +118,8 @@ class IndexWriter:
 
         Raises CorpusInvalid if two have one id; IndexMissing if there is no passage and no version.
         """
-        intake = InMemory(checked(collection, passages), {})
-        return self.change(collection, lambda snapshot: addition(collection, intake, snapshot))
+        stream = InMemory(checked(collection, passages), {})
+        return self.change(collection, lambda snapshot: addition(collection, stream, snapshot))
 
     def delete(self, collection: str, ids: Collection[str]) -> WriteResult:
         """Publish a version without these passages; unknown ids are ignored. Raises IndexMissing if there is none."""
@@ -163,7 +163,7 @@ class IndexWriter:
         return self.start_over_with(collection, InMemory(checked(collection, passages, empty=False), {}))
 
     def start_over_with(
-        self, collection: str, intake: PassageStream, *, declaration: CollectionDeclaration | None = None
+        self, collection: str, stream: PassageStream, *, declaration: CollectionDeclaration | None = None
     ) -> WriteResult:
         """:meth:`start_over` with at least one passage, without all of them in memory.
 
@@ -181,8 +181,8 @@ class IndexWriter:
             pass
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("the index is started over", exc_info=error)
-        passages = len(intake.ids)
-        entries, asked = self._write(collection, intake, np.arange(passages), CollectionSnapshot())
+        passages = len(stream.ids)
+        entries, asked = self._write(collection, stream, np.arange(passages), CollectionSnapshot())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
         declarations = () if declaration is None else (declaration,)
@@ -225,7 +225,7 @@ class IndexWriter:
                 base.manifest.version, False, snapshot.count, 0, 0, 0, len(snapshot.segments), declared_before
             )
         began_at = self._now()
-        new, asked = self._write(change.collection, change.intake, change.chosen, snapshot)
+        new, asked = self._write(change.collection, change.stream, change.chosen, snapshot)
 
         def on_top_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
@@ -279,15 +279,15 @@ class IndexWriter:
         if snapshot.unusable:  # the passages of unreadable segments are unknown, so their changes are too
             raise overtaken
         latest = read_snapshot(self._store, current.manifest, change.collection, opened=snapshot.segments)
-        if not change.stands(latest):
+        if not change.still_applies(latest):
             raise overtaken
         return latest
 
     def _write(
-        self, collection: str, intake: PassageStream, chosen: Places, snapshot: CollectionSnapshot
+        self, collection: str, stream: PassageStream, chosen: Places, snapshot: CollectionSnapshot
     ) -> tuple[tuple[SegmentEntry, ...], int]:
         """Write the chosen passages; returns the new segments, and how many texts the model embedded."""
-        slices = intake.slices(chosen, self._segment_rows)
+        slices = stream.slices(chosen, self._segment_rows)
         entries: list[SegmentEntry] = []
         asked = done = 0
 
@@ -297,7 +297,7 @@ class IndexWriter:
 
         def contents_of(places: Places) -> SegmentContents:  # a function, so that its inputs are freed before writing
             nonlocal asked
-            supply = intake.supply(places)
+            supply = stream.supply(places)
             missing = {item.recipe() for item in supply.items} - supply.known.keys()
             vectors = {**snapshot.known_vectors(missing), **supply.known}
             made, embedded = passage_vectors(self._embedder, supply.items, vectors, report)

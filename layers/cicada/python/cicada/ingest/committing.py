@@ -109,7 +109,7 @@ def commit(
     def write() -> WriteResult:
         if start_over:
             declaration = declares if isinstance(declares, CollectionDeclaration) else None
-            return writer.start_over_with(collection, plan(CollectionSnapshot()).intake, declaration=declaration)
+            return writer.start_over_with(collection, plan(CollectionSnapshot()).stream, declaration=declaration)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
     written = _with_retries(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _unchanged(store, collection)
@@ -186,12 +186,12 @@ class _Plan:
             counts[file.source] == file.count and np.array_equal(held.states(file.ids), file.contents)
             for file in self.files
         )
-        intake = Arrivals(self.store, self.files)
+        stream = Arrivals(self.store, self.files)
         if self.exactly:
             self.removed = tuple(sorted(held.sources - self.kept - sources))
-            return replacement(self.collection, intake, held, kept=self.kept)
+            return replacement(self.collection, stream, held, kept=self.kept)
         self.removed = tuple(sorted(held.sources & self.gone))
-        return exchange(self.collection, intake, sources | self.gone, held)
+        return exchange(self.collection, stream, sources | self.gone, held)
 
     def set_aside(self, error: IndexCorrupt) -> bool:
         """Quarantine the document whose prepared object is damaged. False if the damaged key is not a document's."""

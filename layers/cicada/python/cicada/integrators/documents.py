@@ -26,7 +26,7 @@ Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
 
 def _not_reserved(key: str) -> str:
     if key in RESERVED_KEYS:
-        raise ValueError("is told by the document itself, and cannot be given")
+        raise ValueError("is derived from the document, and cannot be given")
     return key
 
 

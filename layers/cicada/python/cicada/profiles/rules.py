@@ -83,7 +83,7 @@ def episodes_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def clipped(text: str, max_chars: int = MAX_QUOTE_CHARS) -> str:
-    """A text of at most so many characters, with an ellipsis where it was cut."""
+    """A text of at most ``max_chars``, with an ellipsis if it was cut."""
     return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"
 
 

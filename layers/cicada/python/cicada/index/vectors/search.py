@@ -119,7 +119,7 @@ def _limited(ranges: list[RowRange], sizes: Sequence[int]) -> list[RowRange]:
 
 
 def _joined(ranges: Sequence[RowRange], gaps: dict[int, int]) -> list[RowRange]:
-    """Join ranges of the same part, ascending, with gaps of at most so many rows."""
+    """Join ranges of the same part, ascending, with gaps of at most ``gaps`` rows."""
     joined: list[RowRange] = []
     for new in ranges:
         if joined and joined[-1].position == new.position and new.start - joined[-1].end <= gaps[new.position]:
