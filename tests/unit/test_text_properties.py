@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import cicada.text
 from cicada.text import normal
 from cicada.text.detection import indexed_language, language_of
-from cicada.text.features import plain as featured
 from cicada.text.features import features_of, spelling_of
+from cicada.text.features import plain as featured
 from cicada.text.languages import STEMMED, canonical, script_of_language
 from cicada.text.linear import LinearClassifier, dumped
 from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
