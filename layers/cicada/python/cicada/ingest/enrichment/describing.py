@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 from xml.sax.saxutils import escape
 
 from pydantic import BaseModel, Field
@@ -263,11 +264,15 @@ class Describer:
             logger.warning("a batch of passages was not described", extra={"code": error.code, "passages": len(places)})
             refused = error if isinstance(error, ModelRefused) else None
             return Descriptions(failed=dict.fromkeys(places, error.code), refused=refused)
-        made: dict[int, Description] = {}
-        for one in form.model_dump()["passages"]:
-            place = places.start + one["n"] - 1
-            if place in places and place not in made:
-                made[place] = Description(
-                    one.get("summary", ""), tuple(one.get("entities", ())), tuple(one.get("codes", ()))
-                )
-        return Descriptions(made, {place: LEFT_OUT for place in places if place not in made})
+        return _descriptions(form.model_dump()["passages"], places)
+
+
+def _descriptions(passages: Sequence[Mapping[str, Any]], places: range) -> Descriptions:
+    """A form's descriptions by place; a number that was not asked for, or is repeated, is ignored."""
+    made: dict[int, Description] = {}
+    for one in passages:
+        place = places.start + one["n"] - 1
+        if place in places and place not in made:
+            names = tuple(one.get("entities", ())), tuple(one.get("codes", ()))
+            made[place] = Description(one.get("summary", ""), *names)
+    return Descriptions(made, {place: LEFT_OUT for place in places if place not in made})
