@@ -104,7 +104,7 @@ def most_frequent(counts: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
 def _collections(scope: RowScope, limit: int) -> ValueCounts:
     counts: Counter[str] = Counter()
     for segment, mask in zip(scope.segments, scope.allowed, strict=True):
-        counts[segment.entry.collection] += segment.entry.count if mask is None else int(np.count_nonzero(mask))
+        counts[segment.entry.collection] += segment.passing(mask)
     found = sorted(((name, count) for name, count in counts.items() if count), key=lambda item: (-item[1], item[0]))
     return ValueCounts(len(found), tuple(found[:limit]))
 

@@ -65,6 +65,10 @@ class OpenSegment:
         missing = (name for name in self.warm_names if self.sections.resident(name) is None)
         return sum(map(self.sections.size, missing))
 
+    def passing(self, mask: Mask | None) -> int:
+        """The number of rows that a mask has, None for all."""
+        return self.entry.count if mask is None else int(np.count_nonzero(mask))
+
 
 @dataclass(frozen=True)
 class RowScope:
@@ -187,7 +191,7 @@ class LoadedIndex:
             mask = _both(segment.columns.matching(where), segment.lists.matching(listed, found))
             mask = mask if deleted else _both(mask, segment.alive)
             allowed.append(mask)
-            count += segment.entry.count if mask is None else int(np.count_nonzero(mask))
+            count += segment.passing(mask)
         return RowScope(segments, tuple(segment.alive for segment in segments), tuple(allowed), count)
 
     def _open_fields(self, segments: Sequence[OpenSegment], columns: RowFilter, lists: RowFilter) -> None:

@@ -137,9 +137,9 @@ def open_segments(
     parts += [ByteRange(dead.key, 0, dead.bytes) for _, dead in marked]
     try:
         data = fetch(store, parts)
-    except IndexCorrupt as error:
-        segment_of = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
-        raise IndexCorrupt(str(error), key=segment_of.get(error.key or "")) from error
+    except IndexCorrupt as error:  # damage to tombstones is damage to their segment
+        segment_of: dict[str | None, str] = {dead.key: entry.key for entry, dead in marked}
+        raise IndexCorrupt(str(error), key=segment_of.get(error.key, error.key)) from error
     opened = {entry.key: _open(entry, head) for entry, head in zip(entries, data, strict=False)}
     alive: dict[str, Mask | None] = {entry.key: None for entry in tombstones}
     for (entry, dead), found in zip(marked, data[len(entries) :], strict=True):
