@@ -57,8 +57,7 @@ from cicada.models.ports import Embedder
 from cicada.retrieval import calibration
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.ranking import Candidates, QueryEvidence, dense_score, fuse, keyword_score
-from cicada.text.normal import normalised
-from cicada.text.scripts import UNSPACED
+from cicada.text.characters import UNSPACED, normalised
 from cicada.text.tokens import tokens
 from tests.support.sections import MemorySections, gather_resident
 

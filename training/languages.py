@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sys
 
+from cicada.text.characters import unaccented
 from cicada.text.detection import TOLD_APART
 from cicada.text.features import spelling_of
 from cicada.text.languages import canonical
-from cicada.text.normal import unaccented
 from training.fitting import bare
 from training.models import DATA, Labelled, Model, main
 

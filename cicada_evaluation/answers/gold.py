@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from cicada.protocol.markers import without_markers
-from cicada.text.normal import normalised
-from cicada.text.scripts import UNSPACED
+from cicada.text.characters import UNSPACED, normalised
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

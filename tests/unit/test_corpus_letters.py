@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.text.scripts import stands_in, word_pattern
+from cicada.text.characters import stands_in, word_pattern
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.index.lexical.query_parser import Phrase, Prefix, QueryAnalyzer, QueryTerm
+from cicada.text.characters import normalised
 from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
 from cicada.text.languages import STEMMED, canonical
-from cicada.text.normal import normalised
 from cicada.text.terms import terms_of
 from cicada.text.tokens import MAX_TOKEN_CHARS, tokens
 

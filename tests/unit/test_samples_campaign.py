@@ -17,7 +17,7 @@ from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
 from tests.support.index_content import content

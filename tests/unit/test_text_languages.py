@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.text.characters import normalised, unaccented
 from cicada.text.detection import TOLD_APART, indexed_language, language_of
 from cicada.text.languages import canonical
-from cicada.text.normal import normalised, unaccented
 from cicada.text.tokens import tokens
 
 DATA = Path(__file__).resolve().parents[2] / "training" / "data"

@@ -14,16 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cicada.text
-from cicada.text import normal
-from cicada.text.detection import indexed_language, language_of
-from cicada.text.features import features_of, spelling_of
-from cicada.text.features import plain as featured
-from cicada.text.languages import STEMMED, canonical, script_of_language
-from cicada.text.linear import LinearClassifier, dumped
-from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
-from cicada.text.numbers import digits_in, quantities
-from cicada.text.sameness import can_be_compared, may_be_same, same_question
-from cicada.text.scripts import (
+from cicada.text import characters as normal
+from cicada.text.characters import (
     clusters,
     is_unspaced,
     is_wordlike,
@@ -39,6 +31,14 @@ from cicada.text.scripts import (
     written_as,
     written_word,
 )
+from cicada.text.detection import indexed_language, language_of
+from cicada.text.features import features_of, spelling_of
+from cicada.text.features import plain as featured
+from cicada.text.languages import STEMMED, canonical, script_of_language
+from cicada.text.linear import LinearClassifier, dumped
+from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
+from cicada.text.numbers import digits_in, quantities
+from cicada.text.sameness import can_be_compared, may_be_same, same_question
 from cicada.text.sentences import (
     comparable_quotation,
     contains_quotation,

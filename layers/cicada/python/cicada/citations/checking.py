@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 from cicada.corpus.passages import DocumentLocator, NoteLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference
+from cicada.text.characters import normalised
 from cicada.text.names import capitalised_in
-from cicada.text.normal import normalised
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.sentences import (
     QUOTED,

@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 
 from cicada.conversation.turns import ConversationTurn
 from cicada.models.ports import Prompt
+from cicada.text.characters import main_script
 from cicada.text.numbers import digits_in
-from cicada.text.scripts import main_script
 from cicada.text.words import content_words, is_among, ways_of_asking, words_of
 
 MAX_COMPLETED_CHARS = 400

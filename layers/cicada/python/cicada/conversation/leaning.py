@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 from cicada.routing.classifier import classify
+from cicada.text.characters import UNSPACED, is_unspaced, normalised
 from cicada.text.features import plain
 from cicada.text.linear import LinearClassifier
-from cicada.text.normal import normalised
-from cicada.text.scripts import UNSPACED, is_unspaced
 from cicada.text.tokens import tokens
 from cicada.text.words import content_words
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cicada.index.arrays import indices_of, offsets_of
 from cicada.index.columns import Mask, ValueNumbering
 from cicada.index.list_columns import Postings, Rows
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 
 Counts = NDArray[np.int64]
 Entities = NDArray[np.int32]  # entities by their numbers

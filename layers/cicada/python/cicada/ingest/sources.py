@@ -18,7 +18,7 @@ from cicada.corpus.messages import (
 from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentRefused, DocumentTooLarge, DocumentUnsafe
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, Quarantined
 from cicada.ingest.cutting import SOURCE
-from cicada.text.normal import composed
+from cicada.text.characters import composed
 
 MAX_DOCUMENTS = 200_000  # of one load: more must be loaded in parts, or uploaded
 MAX_SHOWN_CHARS = 300  # of a path in a message

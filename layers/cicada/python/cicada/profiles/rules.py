@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
 from cicada.profiles.record import Kind, ProfileRecord, RecordModel
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 from cicada.text.visible import visible
 
 

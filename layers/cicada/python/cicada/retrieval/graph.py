@@ -36,7 +36,7 @@ from cicada.retrieval.entity_paths import (
 )
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 
 CLOSEST = 5
 """Similar names suggested for an unknown one."""

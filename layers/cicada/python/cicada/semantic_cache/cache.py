@@ -37,7 +37,7 @@ from cicada.semantic_cache.entries import (
 from cicada.semantic_cache.entry_lists import KnownEntries
 from cicada.semantic_cache.ports import Looked
 from cicada.semantic_cache.scope import CacheScope, Sharing, language_of, shared_by
-from cicada.text.normal import compared
+from cicada.text.characters import compared
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from cicada.semantic_cache.entries import (
     unpack_body,
     unpack_vector,
 )
-from cicada.text.normal import compared
+from cicada.text.characters import compared
 
 MAX_HELD_BYTES = 48 * 2**20
 """Entries and vectors in memory, of all scopes; the least recently used scopes are dropped first."""

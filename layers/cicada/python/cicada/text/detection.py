@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from cicada.text.characters import main_script, most_used, normalised, script_of
 from cicada.text.features import spelling_of
 from cicada.text.frequent import EVIDENCE
 from cicada.text.languages import BY_SCRIPT, script_of_language
 from cicada.text.linear import LinearClassifier
-from cicada.text.normal import normalised
-from cicada.text.scripts import main_script, most_used, script_of
 from cicada.text.tokens import tokens
 
 TOLD_APART = ("deu", "eng", "fra", "ita", "por", "spa")

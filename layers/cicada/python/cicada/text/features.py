@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from cicada.text.normal import compatible, unaccented
-from cicada.text.scripts import UNSPACED
+from cicada.text.characters import UNSPACED, compatible, unaccented
 
 MAX_HEAD_CHARS = 400  # characters that are read from the beginning of a text
 MAX_TAIL_CHARS = 400

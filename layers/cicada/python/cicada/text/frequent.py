@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cicada.text.normal import normalised
+from cicada.text.characters import normalised
 from cicada.text.word_lists import word_lists
 
 FREQUENT: dict[str, frozenset[str]] = {

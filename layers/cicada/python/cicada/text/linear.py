@@ -18,8 +18,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import accumulate
 
+from cicada.text.characters import HIRAGANA
 from cicada.text.features import Featured, Featuring, features_of
-from cicada.text.scripts import HIRAGANA
 
 FORMAT = 2  # of the file
 _LONGEST_STEP = 255

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cicada.text.characters import folded
 from cicada.text.detection import language_of
 from cicada.text.languages import CAPITALISES_NOUNS
-from cicada.text.normal import folded
 from cicada.text.word_lists import word_lists
 
 JOINING = r"[\s\-\u2010-\u2013'’]+"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from cicada.text.normal import compared, compatible, raised_apart
+from cicada.text.characters import compared, compatible, raised_apart
 from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.text", "number_words.json")

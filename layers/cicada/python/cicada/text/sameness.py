@@ -13,7 +13,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from cicada.text.normal import compared, normalised
+from cicada.text.characters import compared, normalised
 from cicada.text.numbers import digits_in
 from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from cicada.text.normal import compatible
+from cicada.text.characters import compatible
 from cicada.text.tokens import estimated_tokens
 from cicada.text.word_lists import word_lists
 

@@ -10,8 +10,8 @@ from functools import cache
 
 import Stemmer  # type: ignore[import-not-found]  # it has no stubs
 
+from cicada.text.characters import clusters, is_unspaced, is_wordlike, pairs, script_of
 from cicada.text.languages import BY_SCRIPT, STEMMED, Language, script_of_language
-from cicada.text.scripts import clusters, is_unspaced, is_wordlike, pairs, script_of
 from cicada.text.tokens import MAX_TOKEN_CHARS
 
 TAG = "\t"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from cicada.text.scripts import UNSPACED, marks, spaced_letter
+from cicada.text.characters import UNSPACED, marks, spaced_letter
 
 MAX_TOKEN_CHARS = 64  # what is longer (encoded data, mostly) is cut, in texts and queries alike
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from cicada.text.characters import HIRAGANA, compared, is_unspaced, normalised, word_pattern
 from cicada.text.frequent import EVIDENCE
-from cicada.text.normal import compared, normalised
-from cicada.text.scripts import HIRAGANA, is_unspaced, word_pattern
 from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 

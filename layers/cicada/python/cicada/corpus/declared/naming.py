@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cicada.text.characters import composed, word_pattern
 from cicada.text.names import JOINING, bare_key, spelling_key
-from cicada.text.normal import composed
-from cicada.text.scripts import word_pattern
 
 MAX_NAME_CHARS = 80  # a longer heading is a sentence, not a name
 _JOINED = re.compile(JOINING)

@@ -13,9 +13,9 @@ from cicada.corpus.indexable import WeightedText
 from cicada.index.arrays import offsets_of
 from cicada.index.lexical import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGHT_UNITS
 from cicada.index.lexical.codec import TermRows, stack
+from cicada.text.characters import normalised
 from cicada.text.detection import indexed_language
 from cicada.text.languages import canonical
-from cicada.text.normal import normalised
 from cicada.text.terms import Terms, terms_of
 from cicada.text.tokens import tokens
 

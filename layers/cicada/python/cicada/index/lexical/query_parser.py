@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cicada.index.lexical.postings import MAX_PHRASE_POSITIONS
+from cicada.text.characters import is_unspaced, normalised
 from cicada.text.detection import language_of
 from cicada.text.frequent import FREQUENT
 from cicada.text.languages import STEMMED
-from cicada.text.normal import normalised
-from cicada.text.scripts import is_unspaced
 from cicada.text.terms import accent_folded, terms_of
 from cicada.text.tokens import tokens
 

@@ -28,11 +28,10 @@ from cicada.ingest.enrichment.mentions import (
     Mention,
     MentionReader,
 )
+from cicada.text.characters import compatible, folded, normalised, written_as
 from cicada.text.detection import indexed_language
 from cicada.text.languages import CAPITALISES_NOUNS
 from cicada.text.names import name_words
-from cicada.text.normal import compatible, folded, normalised
-from cicada.text.scripts import written_as
 from cicada.text.sentences import sentences
 from cicada.text.tokens import tokens
 from cicada.text.visible import visible

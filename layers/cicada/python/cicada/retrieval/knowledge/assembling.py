@@ -17,7 +17,7 @@ from cicada.protocol.events import Reason
 from cicada.retrieval.knowledge.contracts import Catalogue, CollectionPlan, NamedSection
 from cicada.retrieval.knowledge.querying import SearchHits, sections_of
 from cicada.retrieval.ports import Degradation, Hit
-from cicada.text.normal import folded, raised_apart
+from cicada.text.characters import folded, raised_apart
 
 SURE_AN_INTENTION = 3
 """Passages of each intention that are considered at any score, as its sections have the answer."""

@@ -14,7 +14,7 @@ from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import line_of, written_in
 from cicada.retrieval.knowledge.structured_calls import FILLING_TIME_BUDGET_S, NamesFound, fill_form
 from cicada.retrieval.ports import SearchLimits
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 
 PURPOSE = "extract_entities"
 

@@ -26,7 +26,7 @@ from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
-from cicada.text.normal import folded
+from cicada.text.characters import folded
 from cicada.text.terms import terms_of
 
 logger = logging.getLogger(__name__)

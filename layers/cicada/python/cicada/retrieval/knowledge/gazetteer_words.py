@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from cicada.text.characters import compatible, is_unspaced, normalised, script_of, written_word
 from cicada.text.frequent import EVIDENCE
 from cicada.text.names import ARTICLES, bare_key
-from cicada.text.normal import compatible, normalised
-from cicada.text.scripts import is_unspaced, script_of, written_word
 from cicada.text.sentences import opens_sentence
 from cicada.text.terms import accent_folded, stemmed
 from cicada.text.word_lists import any_word, word_lists

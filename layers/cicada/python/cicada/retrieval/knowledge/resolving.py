@@ -23,9 +23,8 @@ from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, NamedEntity, NamedSection
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
+from cicada.text.characters import folded, stands_in, word_pattern
 from cicada.text.names import bare_key, spelling_key
-from cicada.text.normal import folded
-from cicada.text.scripts import stands_in, word_pattern
 
 MIN_PART_CHARS = 3
 """Shorter names are parts of too many others."""

@@ -10,10 +10,9 @@ from cicada.models.ports import Embedder, Usage
 from cicada.retrieval.calibration import calibration_of
 from cicada.retrieval.pipelines.api import Caption, Highlight
 from cicada.retrieval.pipelines.stages import StageBudget
+from cicada.text.characters import clusters, is_unspaced, normalised, pairs, written_word
 from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
-from cicada.text.normal import normalised
-from cicada.text.scripts import clusters, is_unspaced, pairs, written_word
 from cicada.text.sentences import sentences
 from cicada.text.terms import terms_of
 from cicada.text.tokens import estimated_tokens, tokens

@@ -15,11 +15,10 @@ from pydantic import BaseModel, Field
 
 from cicada.models.ports import Form, Prompt, StructuredModel
 from cicada.retrieval.pipelines.stages import StageBudget, StageSkipped, most_of
+from cicada.text.characters import compared, compatible, katakana_in, normalised, raised_apart, stands_in
 from cicada.text.detection import language_of
 from cicada.text.frequent import EVIDENCE
 from cicada.text.languages import CAPITALISES_NOUNS
-from cicada.text.normal import compared, compatible, normalised, raised_apart
-from cicada.text.scripts import katakana_in, stands_in
 from cicada.text.sentences import opens_sentence, quotations
 from cicada.text.terms import accent_folded
 from cicada.text.tokens import WrittenToken, tokens, written_tokens
