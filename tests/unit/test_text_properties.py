@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cicada.text
-from cicada.text import characters as normal
+from cicada.text import characters
 from cicada.text.characters import (
     clusters,
     is_unspaced,
@@ -128,13 +128,13 @@ def test_every_public_function_is_held_to_a_property_here(module, name):
 @example("Μαΐου")
 def test_normal_forms_stay_what_they_are(text):
     for form in (
-        normal.well_formed,
-        normal.compatible,
-        normal.composed,
-        normal.normalised,
-        normal.compared,
-        normal.folded,
-        normal.unaccented,
+        characters.well_formed,
+        characters.compatible,
+        characters.composed,
+        characters.normalised,
+        characters.compared,
+        characters.folded,
+        characters.unaccented,
         comparable_quotation,
         featured,
         visible,
@@ -142,9 +142,13 @@ def test_normal_forms_stay_what_they_are(text):
     ):
         once = form(text)
         assert form(once) == once, form.__name__
-    assert normal.normalised(normal.normalised(text, dotless_i=True)) == normal.normalised(text, dotless_i=True)
-    assert told(normal.raised_apart(text)) == told(text)
-    assert not any(unicodedata.category(sign) == "Cs" for sign in normal.well_formed(text) + normal.normalised(text))
+    assert characters.normalised(characters.normalised(text, dotless_i=True)) == characters.normalised(
+        text, dotless_i=True
+    )
+    assert told(characters.raised_apart(text)) == told(text)
+    assert not any(
+        unicodedata.category(sign) == "Cs" for sign in characters.well_formed(text) + characters.normalised(text)
+    )
     assert not any(is_unseen(sign) for sign in visible(text) if sign not in "\n\t\u200c\u200d")
     assert bare_key(text) == bare_key(text.strip())
     assert canonical(canonical(text)) == canonical(text)
@@ -154,7 +158,7 @@ def test_normal_forms_stay_what_they_are(text):
 @given(digits, digits, st.sampled_from((RAISED, LOWERED)))
 def test_raised_digits_are_not_joined_to_what_they_stand_on(base, above, table):
     apart, joined = f"{base}{above.translate(table)}", f"{base}{above}"
-    for read in (normal.compared, all_words, words_of, digits_in, comparable_quotation):
+    for read in (characters.compared, all_words, words_of, digits_in, comparable_quotation):
         assert read(f"it is {apart}") != read(f"it is {joined}"), read.__name__
     assert not same_question(f"what is {apart}", f"what is {joined}")
     assert not same_question(f"what is {base}^{above}", f"what is {joined}")
@@ -168,9 +172,9 @@ def test_raised_digits_are_not_joined_to_what_they_stand_on(base, above, table):
 @given(texts)
 @settings(max_examples=300)
 def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
-    comparable_quotation = normal.normalised(text)
-    assert told("".join(tokens(comparable_quotation))) == told(comparable_quotation)
-    assert told("".join(all_words(text))) == told(normal.compared(text))
+    comparable = characters.normalised(text)
+    assert told("".join(tokens(comparable))) == told(comparable)
+    assert told("".join(all_words(text))) == told(characters.compared(text))
     assert told("".join(word_pattern().findall(text))) == told(text)
     assert told("".join(written_word().findall(text))) == told(text)
     for word, start in written_tokens(text):
@@ -278,7 +282,7 @@ def test_any_text_has_a_script_and_a_language(text):
     assert main_script(text) in names | {"latin", "kana"}
     assert most_used(Counter(map(script_of, text))) in names | {"latin", "kana"}
     assert language_of(text)
-    assert indexed_language(tokens(normal.normalised(text)))
+    assert indexed_language(tokens(characters.normalised(text)))
     assert "".join(clusters(text)) == text
     assert len(pairs(clusters(text))) == max(0, len(clusters(text)) - 1)
     assert all(is_wordlike(letter) <= is_unspaced(letter) for letter in text)
@@ -287,7 +291,7 @@ def test_any_text_has_a_script_and_a_language(text):
 @given(texts, languages)
 @settings(max_examples=300)
 def test_any_token_is_found_by_terms(text, language):
-    for token in tokens(normal.normalised(text)):
+    for token in tokens(characters.normalised(text)):
         terms = terms_of(token, language)
         assert terms == terms_of(token, language)
         assert terms.parts
