@@ -35,12 +35,19 @@ def sub_budget(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60
     )
 
 
-def parts(steps: Iterable[Step]) -> tuple[Retrieved | None, str, Answered]:
+def parts(steps: Iterable[Step]) -> tuple[Retrieved, str, Answered]:
     """What was retrieved, the whole text, and the end of an answer."""
-    listed = list(steps)
-    retrieved = [step for step in listed if isinstance(step, Retrieved)]
-    text = "".join(step.text for step in listed if isinstance(step, TextDelta))
-    answered = listed[-1]
+    retrieved, *rest = steps
+    assert isinstance(retrieved, Retrieved)
+    return retrieved, *unsearched(rest)
+
+
+def unsearched(steps: Iterable[Step]) -> tuple[str, Answered]:
+    """The whole text and the end of an answer for which nothing was retrieved."""
+    *texts, answered = steps
     assert isinstance(answered, Answered)
-    assert len(retrieved) <= 1
-    return (retrieved[0] if retrieved else None), text, answered
+    text = ""
+    for step in texts:
+        assert isinstance(step, TextDelta)
+        text += step.text
+    return text, answered

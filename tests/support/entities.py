@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cicada.corpus.passages import Passage
+from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
@@ -32,7 +33,7 @@ def stored(*passages: Passage, segment_rows: int = 4, store: InMemoryStore | Non
 
 
 @contextmanager
-def reading(store: InMemoryStore, **options: Any) -> Iterator[IndexReader]:
+def reading(store: ObjectStore, **options: Any) -> Iterator[IndexReader]:
     """A reader of an index, closed afterwards."""
     settings: dict[str, Any] = {
         "embedding_model_id": "test.words",

@@ -8,6 +8,7 @@ from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import ProfileWritten, ToConfirm, ToolCall
 from cicada.agents.tools import tools_for
 from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
+from cicada.attempts.strategy import Answered
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.record import NoteProof
 from cicada.profiles.service import ProfileService
@@ -55,6 +56,13 @@ class HostileWorld:
         )
         question = replace(asked(question), on_change=self.told.append, **understood)
         self.steps = list(strategy.answer(question, sub_budget()))
+
+    @property
+    def answered(self) -> Answered:
+        """How the answer ended."""
+        last = self.steps[-1]
+        assert isinstance(last, Answered)
+        return last
 
     def tools(self, retriever=RETRIEVER):
         return tools_for(self.kind, self.profile_service, retriever, self.judge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from tests.support.passages import indexable
 class Found:  # noqa: PLW1641 (compared, never hashed)
     """A passage as the index holds it. Vectors are compared as closely as half precision keeps them."""
 
-    line: object
+    line: Any
     recipe: bytes
     vector: np.ndarray = field(compare=False)
 

@@ -112,7 +112,7 @@ class InMemoryConnections:
 
     def __init__(self, *names: str) -> None:
         self.frames: dict[str, list[str]] = {name: [] for name in names}
-        self.before: Callable[[str], None] = lambda connection_id: None
+        self.before: Callable[[str], object] = lambda connection_id: None
 
     def post(self, connection_id: str, frame: str) -> None:
         self.before(connection_id)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable, WeightedText
-from cicada.corpus.passages import Passage, ScriptLocator
+from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 
 SPEAKERS = ("Mira", "Jon", "Ada")
 
@@ -44,3 +44,13 @@ def unit_rows(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]
     rows: NDArray[np.float32] = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return rows
+
+
+def script_place(passage: Passage) -> ScriptLocator:
+    assert isinstance(passage.locator, ScriptLocator)
+    return passage.locator
+
+
+def document_place(passage: Passage) -> DocumentLocator:
+    assert isinstance(passage.locator, DocumentLocator)
+    return passage.locator

@@ -68,7 +68,6 @@ def result(*passages: Passage, scores: Sequence[float] = (), version: str = "v1"
 class ScriptedModel:
     """Fills in forms as it is told to, by the form's class; an exception is raised, and an event waited for."""
 
-    model_id = MODEL_ID
     max_tokens = 500
 
     def __init__(self, answers: Mapping[type[BaseModel], Any]) -> None:
@@ -76,6 +75,10 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
         self.budgets_s: list[float] = []
         self.stopped = threading.Event()
+
+    @property
+    def model_id(self) -> str:
+        return MODEL_ID
 
     def fill(self, prompt: Prompt, form: type[Any], *, time_budget_s: float, call_scope: CallScope) -> Filled[Any]:
         self.prompts.append(prompt)

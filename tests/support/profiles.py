@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cicada.answering.profile_api import ProfileApi
 from cicada.profiles.heads import Listed, head_of
-from cicada.profiles.record import ProfileRecord
+from cicada.profiles.record import Profile, ProfileRecord
 from cicada.profiles.service import ProfileService
 from cicada.profiles.store import RecordChanged
 
@@ -52,3 +52,9 @@ class InMemoryProfiles:
 def profile_counter(now_s: Callable[[], float] = time.time) -> ProfileApi:
     """A counter over an empty store."""
     return ProfileApi(ProfileService(InMemoryProfiles(), now_s=now_s), now_s=now_s)
+
+
+def profile_of(record: ProfileRecord) -> Profile:
+    """The profile of a record that has one."""
+    assert record.profile is not None
+    return record.profile

@@ -8,7 +8,7 @@ import pytest
 
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
-from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey, Subscriber
 from cicada.errors import WorkflowUnavailable
@@ -17,7 +17,7 @@ from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
-from tests.support.questions import NOW_S, REQUEST_ID, following
+from tests.support.questions import NOW_S, REQUEST_ID, beginning, following
 
 RETENTION_S = 3600
 
@@ -68,7 +68,7 @@ class World:
 
     def begin(self):
         head = self.log.head(self.key)
-        commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S)
+        commit = beginning(head, execution="x1", worker="w1")
         return self.log.commit(head, commit)
 
     def append(self, *events):
@@ -231,7 +231,7 @@ def test_the_newest_subscribers_are_kept(world):
 def test_subscribers_that_change_meanwhile_are_decided_anew(world):
     world.ask()
     world.begin()
-    raced = []
+    raced: list[str] = []
 
     def before(operation):
         if operation == "set_subscribers" and not raced:
@@ -264,7 +264,7 @@ def test_a_cancel_that_comes_too_late_is_told_what_came_first(world):
 def test_a_cancel_that_races_with_the_answer_is_decided_by_the_log(world):
     world.ask()
     world.begin()
-    raced = []
+    raced: list[str] = []
 
     def before(operation):
         if operation == "commit" and not raced:

@@ -56,6 +56,7 @@ def evidence(side, strength):
 def test_all_passages_are_sorted_in_one_call_that_is_counted():
     model, meter = SidesModel(), Meter()
     found = EvidenceJudge(model).sort(THEORY, [source(one.text) for one in LINES], meter)
+    assert found is not None
     assert [one.side for one in found] == [None, "for", "against", "for", None]
     assert [one.strength for one in found if one.side] == [0.9, 0.9, 0.9]
     assert len(model.asked) == 1
@@ -98,7 +99,9 @@ def test_what_the_judge_leaves_out_or_puts_on_two_sides_stands_on_none(told):
             passages = [{"n": n, "side": side, "strength": "strong"} for side, n in told]
             return replace(filled, value=form.model_validate({"passages": passages}))
 
-    (weighed,) = EvidenceJudge(Model()).sort(THEORY, [source(THEORY)], UNLIMITED)
+    sorted_ = EvidenceJudge(Model()).sort(THEORY, [source(THEORY)], UNLIMITED)
+    assert sorted_ is not None
+    (weighed,) = sorted_
     assert (weighed.side, weighed.strength) == (None, 0.0)
 
 

@@ -379,7 +379,7 @@ def test_a_receipt_and_a_confirmation_of_all_that_can_be_changed_fit_into_one_ev
     for event, told in ((receipt, receipt.change.fields), (confirm, confirm.fields)):
         assert len(dump_event(event).encode()) <= MAX_EVENT_BYTES
         assert len(told) == (20 if event is receipt else 50)
-        assert all(len(one.before) > 10 for one in told)
+        assert all(len(one.before or "") > 10 for one in told)
 
 
 def test_what_is_kept_already_is_no_change_and_has_no_receipt(world):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,14 +13,25 @@ from cicada.answering.agent import AgentStrategy
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.rag import RagStrategy
 from cicada.answering.workflow import AttemptTask
-from cicada.delivery.decide import append, begin
+from cicada.delivery.decide import append
 from cicada.delivery.outbox import OutboxLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, Cancelled, CicadaError
 from cicada.protocol.events import Failed
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
+from tests.support.questions import (
+    ACCEPTED,
+    KEY,
+    NOW_S,
+    UNUSED,
+    FixedRetriever,
+    ScriptedModel,
+    beginning,
+    joined,
+    new_head,
+    passage,
+)
 
 ROWS = "I locked the boathouse at ten."
 CITED = 'Mara says: "I locked the boathouse at ten." [1]'
@@ -29,7 +41,7 @@ class World:
     """A request that has been accepted, and a worker with an agent and the search."""
 
     def __init__(self, *steps):
-        self.made = []
+        self.made: list[Any] = []
         """Changes of the request, as the profiles' records tell."""
         self.log = InMemoryLog()
         self.log.create(new_head("c1"), ACCEPTED)
@@ -156,7 +168,7 @@ def test_a_change_has_its_receipt_though_the_attempt_fails():
     world = World(NOTE, "I kept it. ", AgentUnavailable("gone"))
     with pytest.raises(AgentUnavailable):
         world.run()
-    world.made = [written(Words(words="Ren"), None).change]
+    world.made = [written(Words(words="Ren"), UNUSED).change]
     world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
     receipts = [event for event in world.events() if event["type"] == "receipt"]
     assert [(one["attempt"], one["change"]["name"]) for one in receipts] == [(1, "Ren")]
@@ -166,7 +178,7 @@ def test_a_change_whose_worker_was_lost_before_its_receipt_has_it_from_the_next(
     world = World("Half of it. ", AgentUnavailable("gone"))
     with pytest.raises(AgentUnavailable):
         world.run()
-    world.made = [written(Words(words="Ren"), None).change]
+    world.made = [written(Words(words="Ren"), UNUSED).change]
     world.run("rag", {"theory_agent": {"Error": "Sandbox.Timedout", "Cause": ""}})
     receipts = [event for event in world.events() if event["type"] == "receipt"]
     assert [(one["attempt"], one["change"]["name"]) for one in receipts] == [(2, "Ren")]
@@ -202,7 +214,7 @@ def test_a_change_whose_receipt_came_too_late_for_the_log_is_taken_back(ended):
         if ended == "cancelled":
             world.log.commit(head, append(head, [Failed.of(Cancelled())]))
         elif ended == "taken over":
-            world.log.commit(head, begin(head, "rag", (), execution="x1", worker="w2", now_s=NOW_S))
+            world.log.commit(head, beginning(head, execution="x1", worker="w2"))
 
     taken_back = changing(world, meanwhile)
     assert world.run().outcome == ("answered" if ended == "goes on" else "superseded")
@@ -219,7 +231,7 @@ def test_a_change_for_whose_receipt_the_log_has_no_room_is_taken_back(monkeypatc
 
 
 @pytest.mark.parametrize("stands", ["cancelled", "taken over"])
-def test_an_agent_whose_request_goes_on_without_it_writes_nothing(stands):
+def test_an_agent_whose_request_goes_on_without_it_writes_nothing(stands, monkeypatch):
     world = World(NOTE, "I kept it.")
     opened = world.agent.run
 
@@ -230,6 +242,6 @@ def test_an_agent_whose_request_goes_on_without_it_writes_nothing(stands):
         world.log.requests[KEY] = (replace(head, **changes), entries)
         return opened(task, tools, limits)
 
-    world.agent.run = run
+    monkeypatch.setattr(world.agent, "run", run)
     assert world.run().outcome == "superseded"
     assert world.notes.runs == []

@@ -23,9 +23,11 @@ from tests.support.sessions import InMemorySessions
 def test_no_verdict_is_shown_that_no_judged_passage_bears(keeping, sorting):
     question = "Keep my theory: Ilse did it. Is it so?" if keeping else "Is my theory right: Ilse did it?"
     world = HostileWorld(question, every_writing_tool, kind="theory", judge=sorting and EvidenceJudge(sorting))
-    verdict = world.steps[-1].verdict
+    verdict = world.answered.verdict
     assert verdict is None or (verdict.verdict, verdict.given) == ("open", False)
-    assert world.profile_service.show(KEY.subject, world.theory.id).theory.judgement is None
+    theory = world.profile_service.show(KEY.subject, world.theory.id).theory
+    assert theory is not None
+    assert theory.judgement is None
 
 
 @pytest.mark.parametrize("question", READING)
@@ -35,7 +37,7 @@ def test_on_a_reading_question_it_changes_nothing(kind, question):
     assert world.unchanged
     assert world.told == []
     assert all(reply.failed for reply in world.agent.replies)
-    assert world.steps[-1].changes is None
+    assert world.answered.changes is None
 
 
 FOLLOW_UP = "And my profile of her?"
@@ -77,7 +79,7 @@ def test_on_a_question_that_asks_for_a_change_nothing_is_deleted_unasked_and_the
     waiting = [one for one in world.told if isinstance(one, ToConfirm)]
     assert {one.operation for one in waiting} <= {"delete", "remove_fields"}
     assert world.profile_service.show(KEY.subject, world.ilse.id) == world.ilse
-    assert world.steps[-1].changes == len(world.told)
+    assert world.answered.changes == len(world.told)
     for one in reversed(made):
         id_, version = one.change.id, one.change.version
         one.take_back() if by == "the attempt" else world.profile_service.undo(

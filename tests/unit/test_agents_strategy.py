@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
@@ -13,7 +14,7 @@ from cicada.agents.tools.evidence import WeighedPassage, reason_of
 from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening, conversation_of, named_in
 from cicada.answering.watched import NO_VERSION
 from cicada.attempts.budgets import AGENT_CALLS_A_CALL, ModelCall
-from cicada.attempts.strategy import Answered, Retrieved
+from cicada.attempts.strategy import Answered, Retrieved, Step
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import (
     AgentCapReached,
@@ -27,6 +28,7 @@ from cicada.errors import (
     ProfilesUnavailable,
 )
 from cicada.models.ports import Stopped, TextDelta, Usage
+from cicada.profiles.heads import StoredHead
 from cicada.protocol.events import VerdictPassage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found, written
@@ -63,9 +65,10 @@ class Anything(ToolInput):
     limit: int = 0
 
 
-class Kept:
-    def __init__(self, id, name, statement=None):
-        self.id, self.name, self.statement = id, name, statement
+def head(id: str, name: str, statement: str | None = None) -> StoredHead:
+    """A profile in a list."""
+    kind: Literal["character", "theory"] = "theory" if statement else "character"
+    return StoredHead(id=id, kind=kind, name=name, version=1, facts=0, changed_at_ms=1, statement=statement)
 
 
 WRITING = ("create_profile", "record_verdict", "state_theory")
@@ -201,7 +204,7 @@ def test_closing_the_answer_closes_the_run():
 
 
 def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched():
-    profile_service = Desk(Kept("1" * 20, "Mira"), Kept("2" * 20, "Ren Aalto"))
+    profile_service = Desk(head("1" * 20, "Mira"), head("2" * 20, "Ren Aalto"))
     agent = ScriptedAgent(["Nothing."])
     run(profile_service.strategy(agent), "What do you know of Mira's boat?")
     assert profile_service.calls() == [
@@ -213,7 +216,7 @@ def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched
 
 def test_where_none_is_named_all_profiles_are_listed():
     agent = ScriptedAgent(["Nothing."])
-    run(Desk(Kept("1" * 20, "Mira")).strategy(agent), "Which characters did I note?")
+    run(Desk(head("1" * 20, "Mira")).strategy(agent), "Which characters did I note?")
     assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles", "search_script"]
 
 
@@ -268,7 +271,7 @@ def test_a_theory_without_a_search_is_not_judged():
 
 
 def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
-    profile_service = Desk(Kept("3" * 20, "Ferry theory"))
+    profile_service = Desk(head("3" * 20, "Ferry theory"))
     run(
         profile_service.strategy(ScriptedAgent(["Ren waits at the harbour wall [2]."]), "theory_agent"),
         "What of my ferry theory?",
@@ -277,14 +280,14 @@ def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
 
 
 def test_a_theory_is_known_by_what_it_says_now_and_names_are_compared_as_names_are():
-    long = Kept("4" * 20, "Mira rows the ferry to the… #1a2b", "Mira rows the ferry to the boathouse every evening")
+    long = head("4" * 20, "Mira rows the ferry to the… #1a2b", "Mira rows the ferry to the boathouse every evening")
     assert named_in("Is my theory that Mira rows the ferry to the boathouse every evening true?", [long]) == (long,)
     assert named_in("Is my theory that Mira rows the ferry true?", [long]) == ()
-    assert [one.id for one in named_in("Show me Zoë", [Kept("6", "Zoe\u0308")])] == ["6"]
+    assert [one.id for one in named_in("Show me Zoë", [head("6", "Zoe\u0308")])] == ["6"]
 
 
 def test_names_are_found_as_words_of_their_own_the_longest_first():
-    kept = [Kept("1", "Ren"), Kept("2", "Ren Aalto"), Kept("3", "  "), Kept("4", "Mira")]
+    kept = [head("1", "Ren"), head("2", "Ren Aalto"), head("3", "  "), head("4", "Mira")]
     assert [one.id for one in named_in("who is REN aalto? and the current mirage?", kept)] == ["2", "1"]
 
 
@@ -338,11 +341,16 @@ def test_the_verdict_is_the_one_that_the_tool_was_used_to_give_and_the_text_ends
 
 
 def test_the_citations_are_judged_after_the_last_text():
-    shown, asked_after = [], []
+    shown: list[Step] = []
+    asked_after: list[str] = []
 
     class Judge:
         def within(self, attempt_budget):
-            return lambda claims: asked_after.append(text_of(shown)) or {claim.number: "supported" for claim in claims}
+            def judged(claims):
+                asked_after.append(text_of(shown))
+                return {claim.number: "supported" for claim in claims}
+
+            return judged
 
     agent = ScriptedAgent([ToolCall("c", "give_verdict", {}), "She goes out on the water each night [1]."])
     strategy = Desk().strategy(agent, "theory_agent", judge=Judge())
@@ -350,7 +358,9 @@ def test_the_citations_are_judged_after_the_last_text():
         shown.append(step)
     assert asked_after == [text_of(shown)]
     assert "Verdict: contradicted" in asked_after[0]
-    assert [one.verdict for one in shown[-1].citations] == ["verified"]
+    last = shown[-1]
+    assert isinstance(last, Answered)
+    assert [one.verdict for one in last.citations or ()] == ["verified"]
 
 
 def test_an_agent_that_ends_without_a_verdict_has_given_none_and_it_is_open():
@@ -403,7 +413,7 @@ def test_a_tool_that_failed_has_changed_nothing_whatever_the_answer_says():
 
 
 def test_a_change_that_was_made_is_told_to_the_attempt():
-    told = []
+    told: list[Any] = []
     question = replace(asked("Note it."), on_change=told.append)
     call = ToolCall("c", "create_profile", {"words": "Corin"})
     steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, sub_budget()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cicada.agents.exchange import AgentExchange, json_tokens
@@ -179,7 +181,7 @@ class Played(LoopingAgent):
         return "".join(step.text for step in steps if isinstance(step, TextDelta))
 
 
-class Events(list):
+class Events(list[Any]):
     def close(self):
         """Nothing is held."""
 
@@ -252,6 +254,9 @@ def test_the_next_turns_input_is_estimated_from_what_the_last_was_reported_to_ta
 class Purse(TimeLimit):
     """Limits that remember what was allowed and noted."""
 
+    allowed: list[Any]
+    noted: list[Any]
+
     def __init__(self, left_s=100.0):
         super().__init__(lambda: left_s)
         object.__setattr__(self, "allowed", [])
@@ -262,6 +267,9 @@ class Purse(TimeLimit):
 
     def note(self, use):
         self.noted.append(use)
+
+    def check_time(self):
+        """There is time."""
 
 
 def used(usage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -82,7 +83,7 @@ def test_input_that_does_not_fit_runs_nothing_and_is_told(given):
 
 
 def test_input_that_is_nested_without_end_is_refused():
-    deep: list = []
+    deep: list[Any] = []
     deep.append(deep)
     reply = Box().box.call(ToolCall("c1", "look", {"words": deep}))
     assert reply.failed
@@ -258,7 +259,11 @@ def test_a_stop_while_the_right_to_write_is_looked_up_counts():
                 wake()
             return lambda: None
 
-    box = Box(limits=Late(lambda: 9.0), may_write=lambda: stops.append(1) or True)
+    def may_write():
+        stops.append(1)
+        return True
+
+    box = Box(limits=Late(lambda: 9.0), may_write=may_write)
     with pytest.raises(Stopped):
         box.call("note")
     assert box.note.runs == []
@@ -281,6 +286,7 @@ def test_each_change_is_told_once_it_is_made():
     box.call("note", {"words": "Corin"})
     box.call("note", {"words": 7})
     (told,) = box.changes
+    assert isinstance(told, ProfileWritten)
     assert change_words(told.change) == "created the character “Corin”"
     assert box.box.changes == 1
 

@@ -95,9 +95,12 @@ def test_the_agents_model_is_their_own_where_one_is_named(wiring):
 def test_a_services_silence_ends_a_stream_before_a_read_does(wiring, monkeypatch, adapter):
     configs = []
     client = boto3.client
-    monkeypatch.setattr(
-        boto3, "client", lambda *args, config=None: (configs.append(config), client(*args, config=config))[1]
-    )
+
+    def noted(*args, config=None):
+        configs.append(config)
+        return client(*args, config=config)
+
+    monkeypatch.setattr(boto3, "client", noted)
     build(wiring, adapter)
     waits_s = [config.read_timeout for config in configs if config.read_timeout > SERVICE_SILENCE_S]
     assert len(waits_s) == 2  # an agent each; the tables' clients wait for less

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from cicada.conversation.completion import COMPLETE_SYSTEM, UNCHANGED, completin
 from cicada.conversation.turns import ConversationTurn
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.extractive.completing import MAX_CHARS, asks_to_complete, complete_from
+from cicada_local.bedrock.minilm import SentenceEmbedder
 from tests.support.embedding import WordEmbedder
 
 BOATHOUSE = ("Who locked the boathouse?", "In First Draft: The Boathouse, Mara says: “I locked the boathouse at ten.”")
@@ -68,7 +71,7 @@ def test_without_turns_or_where_it_would_grow_too_long_the_question_stays():
 
 
 def test_the_answerer_tells_the_prompts_apart():
-    answerer = ExtractiveAnswerer(WordEmbedder())
+    answerer = ExtractiveAnswerer(cast(SentenceEmbedder, WordEmbedder()))
     prompt = completing_prompt("why?", turns_of(BOATHOUSE))
     assert answerer.answer(COMPLETE_SYSTEM, prompt.user).endswith(" why?")
     for other in (direct_prompt("<turns><question>"), rag_prompt("<turns>", ())):

@@ -19,7 +19,7 @@ from cicada.answering.rag import RagStrategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.attempts.budgets import RequestBudget
 from cicada.attempts.chain import allotted_calls
-from cicada.delivery.decide import append, begin
+from cicada.delivery.decide import append
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_LOG_BYTES, Question
@@ -33,7 +33,7 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
-from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed
+from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed, StrategyName
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
@@ -42,6 +42,7 @@ from tests.support.questions import (
     NOW_S,
     FixedRetriever,
     ScriptedModel,
+    beginning,
     following,
     joined,
     new_head,
@@ -61,7 +62,7 @@ class World:
         self.connections = InMemoryConnections(*subscribers)
         self.model = ScriptedModel(*pieces)
         self.retriever = retriever or FixedRetriever(*found)
-        self.now_s = NOW_S
+        self.now_s: float = NOW_S
         self.wiring = {}
 
     def run(self, strategy="rag", failures=None, *, execution="x1", worker="w1", remaining_s=60.0, **more):
@@ -223,7 +224,7 @@ def test_a_second_execution_that_comes_while_the_first_is_at_work_stops_at_once(
     world = World()
     world.log.commit(
         new_head(),
-        begin(world.log.head(KEY), "rag", (), execution="x1", worker="w1", now_s=NOW_S),
+        beginning(world.log.head(KEY), execution="x1", worker="w1"),
     )
     assert world.run(execution="x2", worker="w2").outcome == "superseded"
     assert world.model.prompts == []
@@ -347,7 +348,7 @@ def test_a_zombie_whose_answer_grows_too_long_does_not_end_its_successors_reques
     class Overtaken(ScriptedModel):
         def stream(self, prompt, *, time_budget_s, call_scope):
             yield from ()
-            successor = begin(world.log.head(KEY), "rag", (), execution="x1", worker="w2", now_s=NOW_S)
+            successor = beginning(world.log.head(KEY), execution="x1", worker="w2")
             world.log.commit(world.log.head(KEY), successor)
             yield TextDelta("x" * (MAX_LOG_BYTES + 1))
             while True:
@@ -552,9 +553,10 @@ def test_what_was_found_before_is_not_offered_where_the_log_cannot_be_read():
 
 def test_attempts_share_the_requests_calls():
     world = World()
-    for number, (strategy, reserved) in enumerate([("hybrid", 2), ("rag", 3), ("cag", 3), ("direct", 4)], 1):
+    calls: dict[StrategyName, int] = {"hybrid": 2, "rag": 3, "cag": 3, "direct": 4}
+    for number, (strategy, reserved) in enumerate(calls.items(), 1):
         head = world.log.head(KEY)
-        commit = begin(head, strategy, (), execution="x1", worker=f"w{number}", now_s=NOW_S, allot=allotted_calls)
+        commit = beginning(head, strategy, execution="x1", worker=f"w{number}", allot=allotted_calls)
         assert world.log.commit(head, commit).reserved_calls == reserved
 
 
@@ -593,7 +595,7 @@ def test_what_a_failed_attempt_spent_is_part_of_the_answers_cost():
 def test_what_a_lost_worker_spent_is_not_known():
     world = World("No.")
     head = world.log.head(KEY)
-    world.log.commit(head, begin(head, "rag", (), execution="x1", worker="w0", now_s=NOW_S))
+    world.log.commit(head, beginning(head, execution="x1", worker="w0"))
     world.run(worker="w1")
     assert "costUsd" not in world.events()[-1]["metrics"]
 
@@ -647,7 +649,7 @@ def test_a_silent_model_is_stopped_soon_after_its_answer_is_cancelled():
 
 def test_an_attempt_that_is_silent_for_long_keeps_its_lease(monkeypatch):
     world = World()
-    beats = []
+    beats: list[float] = []
 
     class Slow(ScriptedModel):
         def stream(self, prompt, *, time_budget_s, call_scope):
@@ -705,13 +707,13 @@ def test_an_ended_request_is_not_ended_again():
 
 def test_a_request_that_another_execution_claims_meanwhile_is_not_ended():
     world = World()
-    claimed = []
+    claimed: list[str] = []
 
     def before(operation):
         if operation == "commit" and not claimed:
             claimed.append(operation)
             head = world.log.head(KEY)
-            world.log.commit(head, begin(head, "rag", (), execution="x2", worker="w2", now_s=NOW_S))
+            world.log.commit(head, beginning(head, execution="x2", worker="w2"))
 
     world.log.before = before
     assert exhausted(world, execution="x1") is False
@@ -748,7 +750,7 @@ def test_an_attempt_that_others_keep_getting_ahead_of_gives_up():
 
 def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
     class Unfinished:
-        name = "rag"
+        name: StrategyName = "rag"
         needs = ()
 
         def answer(self, asked, attempt_budget):

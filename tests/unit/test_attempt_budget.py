@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,8 @@ SMALL = "us.amazon.nova-micro-v1:0"
 
 
 def attempt_budget(**options):
-    return AttemptBudget("rag", **({"calls": 2, "deadline": 10.0, "monotonic": lambda: 4.0} | options))
+    given: dict[str, Any] = {"calls": 2, "deadline": 10.0, "monotonic": lambda: 4.0}
+    return AttemptBudget("rag", **(given | options))
 
 
 def call(model_id=SMALL, calls=1, usage=None):
@@ -26,7 +29,9 @@ def call(model_id=SMALL, calls=1, usage=None):
 
 def usd(usage):
     """What the small model costs."""
-    return cost(SMALL, usage).usd
+    told = cost(SMALL, usage)
+    assert told is not None
+    return told.usd
 
 
 def test_no_more_calls_go_out_than_were_allotted():

@@ -33,7 +33,7 @@ from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unbounded
 from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit, Unlimited
 from tests.support.agents import ScriptedAgent
 from tests.support.breakers import Clock, InMemoryBreakers, board
-from tests.support.questions import FixedCache, FixedRetriever, ScriptedModel, passage
+from tests.support.questions import UNUSED, FixedCache, FixedRetriever, ScriptedModel, looked, passage
 
 MODEL = "model:local.extractive"
 PROMPT = Prompt("", "Who?")
@@ -321,7 +321,7 @@ def test_an_embedder_that_had_hardly_any_time_is_not_blamed(breakers, store):
 
 
 def test_a_cache_that_keeps_failing_is_not_asked(breakers, asked):
-    cache = FixedCache(None, error=CacheUnavailable("throttled"))
+    cache = FixedCache(UNUSED, error=CacheUnavailable("throttled"))
     guarded = GuardedCache(cache, breakers)
     for _ in range(5):
         with pytest.raises(CacheUnavailable):
@@ -334,9 +334,10 @@ def test_a_cache_that_keeps_failing_is_not_asked(breakers, asked):
 def test_a_cache_that_answers_closes_its_breaker(breakers, store, clock, asked):
     outage(breakers, "cache", CacheUnavailable("throttled"))
     clock.pass_s(5)
-    cache = FixedCache("looked")
+    found = looked("miss")
+    cache = FixedCache(found)
     guarded = GuardedCache(cache, breakers)
-    assert guarded.look_up(asked, "v1", Unlimited(), time_budget_s=1) == "looked"
+    assert guarded.look_up(asked, "v1", Unlimited(), time_budget_s=1) is found
     assert store.breakers["cache"].open_since_ms is None
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.passages import chunks_of, passages_of
-from cicada.corpus.documents import Document, DocumentBlock
+from cicada.corpus.documents import BlockKind, Document, DocumentBlock
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator
 from cicada.text.sentences import sentences
@@ -64,6 +64,7 @@ SENTENCES = st.builds(
     lambda words, end: " ".join(words).capitalize() + end, WORDS, st.sampled_from([".", "?", "。", ""])
 )
 PARAGRAPHS = st.lists(SENTENCES, min_size=1, max_size=8).map(" ".join)
+BLOCK_KINDS: list[BlockKind] = ["paragraph", "list_item", "quote", "code", "row", "record"]
 SECTIONS = st.lists(st.sampled_from(["One", "Two", "Three"]), max_size=3).map(tuple)
 
 
@@ -71,11 +72,10 @@ SECTIONS = st.lists(st.sampled_from(["One", "Two", "Three"]), max_size=3).map(tu
 def blocks(draw: st.DrawFn) -> list[DocumentBlock]:
     found: list[DocumentBlock] = []
     for _ in range(draw(st.integers(1, 7))):
-        section = draw(SECTIONS)
-        if section and draw(st.booleans()):
+        section, headed = draw(SECTIONS), draw(st.booleans())
+        if section and headed:
             found.append(heading(*section))
-        kinds = st.sampled_from(["paragraph", "list_item", "quote", "code", "row", "record"])
-        for kind in draw(st.lists(kinds, min_size=0, max_size=4)):
+        for kind in draw(st.lists(st.sampled_from(BLOCK_KINDS), min_size=0, max_size=4)):
             text = draw(PARAGRAPHS)
             if kind in ("row", "record"):
                 pairs = (("id", str(draw(st.integers(1, 99)))), ("told", text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from rich.cells import cell_len
@@ -50,8 +50,8 @@ def source(n: int, text: str = "The bell rang twice.", origin: Literal["search",
     locator = ScriptLocator(
         episode_id="ep1", episode_name="The Boathouse", chapter_id="c1", message_id=f"m{n}", speaker="Ada"
     )
-    told = {"n": n, "passage_id": f"p{n}", "collection": "script", "locator": locator, "score": 0.75}
-    return Source(**told, text=text, origin=origin)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"n": n, "passage_id": f"p{n}", "collection": "script", "locator": locator, "score": 0.75}
+    return Source(**told, text=text, origin=origin)
 
 
 def citation(n: int, reason: str | None = None) -> Citation:
@@ -159,7 +159,7 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
 
 
 def test_the_sources_of_an_answer_without_markers_are_not_attributed() -> None:
-    events = [event for event in ANSWER if not isinstance(event, Citations)]
+    events: list[LogEvent] = [event for event in ANSWER if not isinstance(event, Citations)]
     at = next(at for at, event in enumerate(events) if event.type == "complete")
     events.insert(at, Citations(attempt=1, citations=(), not_attributed=(1, 2, 3)))
     told = "Sources: 3 found, not attributed: the answer does not say which it rests on"
@@ -295,7 +295,7 @@ def test_a_terminal_shows_withdrawn_text_struck_out_and_says_why() -> None:
 
 
 def test_a_source_begins_on_one_line_of_the_terminal() -> None:
-    events = [
+    events: list[LogEvent] = [
         ACCEPTED,
         Sources(attempt=1, index_version="v", searched=1, sources=(source(1, "日本語 " * 40),)),
         complete(),

@@ -582,7 +582,7 @@ def test_two_readers_of_one_answer_both_get_all_of_it() -> None:
         socket = await world.sent("ask", on=0)
         socket.event(stream.request_id, 1, ACCEPTED)
         socket.event(stream.request_id, 2, COMPLETE)
-        assert await readers == [["accepted", "complete"]] * 2
+        assert list(await readers) == [["accepted", "complete"]] * 2
 
     play(scene)
 

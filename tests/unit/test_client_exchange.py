@@ -385,6 +385,7 @@ class _Server:
                 if not self.ended(request_id):
                     self.logs[request_id].append(CANCELLED)
                 return [self._frame(request_id, len(self.logs[request_id]))]
+        raise AssertionError(f"not expected: {action}")
 
     def append(self, request_id: str, body: LogEvent) -> list[str]:
         """Persist, then push."""

@@ -63,7 +63,8 @@ def accepted() -> Accepted:
 def test_a_verdict_is_of_its_attempt_and_goes_with_it() -> None:
     tail = RequestTail(REQUEST)
     verdict = Verdict(attempt=1, verdict="supported", given=True, for_=(VerdictPassage(n=1, strength="strong"),))
-    for seq, event in enumerate((accepted(), Attempt(attempt=1, strategy="theory_agent"), verdict), 1):
+    events: list[LogEvent] = [accepted(), Attempt(attempt=1, strategy="theory_agent"), verdict]
+    for seq, event in enumerate(events, 1):
         tail.feed(frame(seq, event))
     assert tail.answer().verdict == verdict
     tail.feed(frame(4, Fallback(from_="theory_agent", to="rag", code="c", reason="r")))

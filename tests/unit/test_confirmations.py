@@ -18,7 +18,7 @@ from cicada.protocol.actions import parse_action
 from cicada.protocol.events import ChangedField, Confirm
 from tests.support.memory import InMemoryLog
 from tests.support.profiles import InMemoryProfiles
-from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, UNUSED, new_head
 
 NOTE = NoteProof(request_id="r", words="as I said", said_at_ms=1)
 
@@ -35,8 +35,8 @@ class World:
         self.log.create(new_head("c1"), ACCEPTED)
         self.intake = ActionHandlers(
             self.log,
-            None,
-            None,
+            UNUSED,
+            UNUSED,
             ProfileApi(self.profile_service, now_s=lambda: self.now_s),
             retention_s=3600,
             now_s=lambda: self.now_s,

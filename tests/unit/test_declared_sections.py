@@ -13,6 +13,7 @@ from cicada.corpus.declared.naming import DeclaredNames, _fits
 from cicada.corpus.declared.sectioning import Sectioning, SectionRules
 from cicada.corpus.documents import DocumentBlock
 from cicada.corpus.readers.dispatch import read_document
+from tests.support.passages import document_place
 
 
 def rules(sections=None, headings=(), aliases=None):
@@ -266,7 +267,7 @@ def test_records_are_named_by_their_own_name_and_not_by_the_lists():
         rules({"combat": {"headings": ["combat"]}}, headings=["combat"]), "sheet.yaml", "sheet", found.blocks
     )
     passages = [one.passage for one in passages_of(found, "notes", ChunkOptions(), sectioning=sectioning)]
-    assert [(one.locator.section, one.entities) for one in passages] == [
+    assert [(document_place(one).section, one.entities) for one in passages] == [
         ("combat", ()),
         ("combat > attacks > Gutterflame", ("Gutterflame",)),
         ("combat > attacks", ()),

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from cicada.concurrency import THREADS
-from cicada.delivery.decide import append, begin
+from cicada.delivery.decide import append
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post
 from cicada.delivery.ports import ConnectionBusy, StoreFault
@@ -18,7 +18,7 @@ from cicada.delivery.subscriber_queues import MAX_WAITING_FRAMES, SubscriberQueu
 from cicada.errors import AnswerTooLong, Cancelled, DeliveryUnavailable, RequestUnknown
 from cicada.protocol.events import Complete, Failed, Metrics, Sources
 from tests.support.memory import InMemoryConnections, InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, following, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, following, new_head
 
 COMPLETE = Complete(
     attempt=1,
@@ -40,7 +40,7 @@ class World:
         head = self.log.head(KEY)
         self.connections = InMemoryConnections(*(subscriber.connection_id for subscriber in head.subscribers))
         self.now_s = NOW_S
-        self.begun = begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S)
+        self.begun = beginning(head)
         head = self.log.commit(head, self.begun)
         self.stopped = threading.Event()
         outbox = Outbox(

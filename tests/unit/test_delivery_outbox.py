@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.delivery.decide import LEASE_S, begin, tried
+from cicada.delivery.decide import LEASE_S, tried
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, Watch, split_text
 from cicada.delivery.record import MAX_LOG_BYTES, Changed, Commit, Standalone
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
 from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics, StrategyFailure
-from tests.support.questions import NOW_S, new_head
+from tests.support.questions import NOW_S, beginning, new_head
 
 COMPLETE = Complete(
     attempt=1,
@@ -35,10 +35,15 @@ def after(head, commit):
     return replace(head, last_seq=commit.last_seq, state=commit.state, log_bytes=head.log_bytes + commit.added_bytes)
 
 
-def deliver(outbox, now):
-    """Let one commit land."""
+def next_commit(outbox: Outbox, now: float) -> Commit:
     commit = outbox.next(now)
     assert isinstance(commit, Commit)
+    return commit
+
+
+def deliver(outbox, now):
+    """Let one commit land."""
+    commit = next_commit(outbox, now)
     return outbox.committed(after(outbox.head, commit), now)
 
 
@@ -77,7 +82,7 @@ def test_the_first_text_and_the_last_event_do_not_wait():
     outbox.text(" Twice.")
     assert isinstance(outbox.next(0.01), Wait)
     outbox.close(COMPLETE)
-    last = outbox.next(0.01)
+    last = next_commit(outbox, 0.01)
     assert [event["type"] for event in events(last)] == ["chunk", "complete"]
     assert last.state == "complete"
 
@@ -133,7 +138,7 @@ def test_a_store_that_recovers_starts_a_new_budget():
 def test_a_lost_acknowledgement_counts_as_landed():
     outbox = Outbox(begun("c1"))
     outbox.text("a")
-    commit = outbox.next(0.0)
+    commit = next_commit(outbox, 0.0)
     outbox.store_failed(0.0)
     posts = outbox.conflicted(after(outbox.head, commit), commit.entries(), 1.0)
     assert [post.subscriber.connection_id for post in posts] == ["c1"]
@@ -213,13 +218,13 @@ def test_long_text_goes_out_in_events_that_fit_the_wire(character):
     outbox = Outbox(begun())
     text = character * 40_000
     outbox.text(text)
-    commit = outbox.next(0.0)
+    commit = next_commit(outbox, 0.0)
     assert "".join(event["content"] for event in events(commit)) == text
     assert max(len(body.encode()) for body in commit.bodies) < MAX_EVENT_BYTES
 
 
 def test_the_begin_of_the_attempt_is_posted_before_anything_else():
-    commit = begin(new_head("c1", "c2"), "rag", (), execution="x1", worker="w1", now_s=NOW_S)
+    commit = beginning(new_head("c1", "c2"), execution="x1", worker="w1")
     posts = Outbox(begun("c1", "c2"), begun=commit).opening()
     assert [post.subscriber.connection_id for post in posts] == ["c1", "c2"]
     assert json.loads(posts[0].frames[0])["type"] == "attempt"
@@ -235,6 +240,7 @@ def test_a_silent_attempt_looks_at_its_request_every_half_second():
             looks.append(round(now, 3))
             outbox.watched(outbox.head)
         else:
+            assert isinstance(step, Wait)
             now += step.seconds
     assert looks == [0.5, 1.0, 1.5, 2.0, 2.5]
 
@@ -258,13 +264,13 @@ def test_a_silent_attempt_notices_that_it_is_superseded(changes):
 def test_every_write_moves_the_lease_on():
     outbox = Outbox(begun(), now_s=lambda: NOW_S + 100)
     outbox.text("x")
-    assert outbox.next(0.0).lease_until == NOW_S + 100 + LEASE_S
+    assert next_commit(outbox, 0.0).lease_until == NOW_S + 100 + LEASE_S
 
 
 def test_a_silent_attempt_renews_its_lease_in_time():
     outbox = Outbox(begun(), now=7.0, now_s=lambda: NOW_S + 15)
     assert isinstance(outbox.next(21.9), Watch)
-    beat = outbox.next(22.0)
+    beat = next_commit(outbox, 22.0)
     assert (beat.bodies, beat.lease_until) == ((), NOW_S + 15 + LEASE_S)
     outbox.committed(after(outbox.head, beat), 22.1)
     assert outbox.idle
@@ -277,6 +283,7 @@ def test_a_heartbeat_that_may_be_lost_is_made_again():
     beat = outbox.next(LEASE_S / 2)
     outbox.store_failed(LEASE_S / 2)
     wait = outbox.next(LEASE_S / 2)
+    assert isinstance(wait, Wait)
     assert outbox.next(LEASE_S / 2 + wait.seconds) == beat
 
 
@@ -284,7 +291,7 @@ def test_what_was_changed_is_written_at_once_each_time_with_what_was_changed_bef
     outbox = Outbox(begun())
     for now, (told, all_told) in enumerate([("a", ("a",)), ("b", ("a", "b"))]):
         outbox.changed(told)
-        commit = outbox.next(float(now))
+        commit = next_commit(outbox, float(now))
         assert (commit.changed, commit.bodies) == (Changed(1, all_told), ())
         outbox.committed(after(outbox.head, commit), float(now))
     outbox.changed("a")
@@ -306,8 +313,8 @@ def test_a_completed_question_is_written_at_once_or_with_what_waits():
     outbox = Outbox(begun())
     outbox.standalone(Standalone("What did Mara say next?"))
     assert not outbox.idle
-    commit = outbox.next(0.0)
+    commit = next_commit(outbox, 0.0)
     assert (commit.standalone, commit.bodies) == (Standalone("What did Mara say next?"), ())
     outbox.committed(after(outbox.head, commit), 0.0)
     outbox.text("x")
-    assert outbox.next(1.0).standalone is None
+    assert next_commit(outbox, 1.0).standalone is None

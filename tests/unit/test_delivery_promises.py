@@ -274,6 +274,7 @@ class Delivery(RuleBasedStateMachine):
         last = self.workers[-1] if self.workers else None
         finishing = last is not None and not last.stopped and self.log.head(KEY).state == "open"
         if finishing:
+            assert last is not None
             if not last.closed:
                 self.finish_answer(len([worker for worker in self.workers if not worker.stopped]) - 1)
             last.posts = []

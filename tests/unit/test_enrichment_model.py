@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,14 +141,17 @@ def test_small_answers_make_small_batches():
     assert scribe.forms.count("summaries_and_names") == 13
 
 
+def _answered(answer: dict[str, Any], _text: str) -> dict[str, Any]:
+    return answer
+
+
 def test_each_wish_has_its_own_form():
     for options, form in (
         (EnrichmentOptions(summaries="model", model_id="m"), "summaries"),
         (EnrichmentOptions(entities="model", model_id="m"), "names_in_passages"),
     ):
-        scribe = Scribe(
-            lambda text, form=form: {"summary": "S."} if form == "summaries" else {"entities": [], "codes": []}
-        )
+        answer: dict[str, Any] = {"summary": "S."} if form == "summaries" else {"entities": [], "codes": []}
+        scribe = Scribe(partial(_answered, answer))
         enrich(scribe, options=options)
         assert form in scribe.forms
 

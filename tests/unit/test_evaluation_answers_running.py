@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from cicada_evaluation.answers.running import AnswersPlan, evaluate_answers
 from cicada_evaluation.embedding import QueryEmbedder
 from cicada_evaluation.judged import JudgedSet
 from cicada_evaluation.report import AnswersResult, SetResult
-from cicada_evaluation.running import Searched
+from cicada_evaluation.running import EvaluationListener, Searched
 from cicada_evaluation.sets import read_set
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import DOCUMENTS, write_beir, write_lines
@@ -72,7 +72,7 @@ def evaluate(
     judged: JudgedSet,
     *writers: Writer,
     finds: ScriptedRetriever | None = None,
-    told: Callable[[str, int, int], None] = lambda *_: None,
+    told: EvaluationListener = lambda stage, done, total: None,
     **plan: Any,
 ) -> SetResult:
     finds = finds or retriever()
@@ -270,7 +270,8 @@ def test_a_judges_marks_stand_beside_the_rules_and_cost_for_themselves(fog: Judg
     assert {name: one.estimates[name] for name in without.estimates} == without.estimates
     assert one.cost == without.cost
     assert one.judge is not None
-    assert (one.judge.calls, one.judge.usd) == (3, pytest.approx(3 * (500 * 0.8 + 50 * 3.2) / 1e6))
+    assert one.judge.calls == 3
+    assert one.judge.usd == pytest.approx(3 * (500 * 0.8 + 50 * 3.2) / 1e6)
 
 
 def test_a_judge_that_fails_leaves_the_answers_as_they_are(fog: JudgedSet) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from cicada.attempts.chain import longest_path, strategy_failure, strategy_failures
 from cicada.errors import CicadaError, IndexMissing, StreamBroken
+from cicada.protocol.events import StrategyName
 
 
 @pytest.mark.parametrize("error", [StreamBroken, IndexMissing])
@@ -45,5 +46,5 @@ def test_failures_come_in_the_order_of_trying_whatever_the_objects_order(entry):
 
 
 def test_what_was_tried_before_an_execution_began_comes_first():
-    caught = {"rag": {"Error": "StreamBroken"}, "hybrid": {"Error": "model_busy"}}
+    caught: dict[StrategyName, dict[str, str]] = {"rag": {"Error": "StreamBroken"}, "hybrid": {"Error": "model_busy"}}
     assert [failure.strategy for failure in strategy_failures(caught, "rag")] == ["hybrid", "rag"]

@@ -71,7 +71,7 @@ def test_a_token_may_come_in_the_authorization_header():
         token(aud="another"),
         token(key=OTHER_KEY),
         token(key="a shared secret of sufficient length!!", algorithm="HS256"),
-        jwt.encode({"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": 9_999_999_999}, None, algorithm="none"),
+        jwt.encode({"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": 9_999_999_999}, "", algorithm="none"),
     ],
 )
 def test_anything_less_is_refused(bad):

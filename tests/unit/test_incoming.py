@@ -335,7 +335,7 @@ def test_a_run_whose_turn_was_taken_ends_without_touching_the_others():
     assert world.plan("r3").deferred
 
 
-def test_an_upload_that_comes_while_a_run_finds_nothing_to_do_is_not_missed():
+def test_an_upload_that_comes_while_a_run_finds_nothing_to_do_is_not_missed(monkeypatch):
     world = World(a="one")
     world.run("r1")
     listed = world.folder.uploads
@@ -347,7 +347,7 @@ def test_an_upload_that_comes_while_a_run_finds_nothing_to_do_is_not_missed():
             assert world.plan("r3").deferred
         return iter(found)
 
-    world.folder.uploads = uploads
+    monkeypatch.setattr(world.folder, "uploads", uploads)
     assert world.plan("r2").documents == 1
 
 
@@ -468,7 +468,7 @@ def test_what_another_recipe_prepared_and_a_run_did_not_meet_is_met_by_the_next(
     assert world.plan("r2").documents == 1
 
 
-def test_what_is_remembered_survives_another_writer():
+def test_what_is_remembered_survives_another_writer(monkeypatch):
     world = World(a="one")
     world.prepare(world.plan("r1"))
     write = world.store.write
@@ -479,7 +479,7 @@ def test_what_is_remembered_survives_another_writer():
             raise PreconditionFailed(key)
         return write(key, data, replaces=replaces)
 
-    world.store.write = write_at_the_second_go
+    monkeypatch.setattr(world.store, "write", write_at_the_second_go)
     world.finish("r1")
     assert read_mirror(world.store, "shelf").documents.keys() == {"a"}
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from cicada.errors import IndexCorrupt, PublishConflict
 from cicada.index import compaction
-from cicada.index.compaction import MIN_DELETED_ROWS, TIER_SEGMENTS, compact, compaction_due
+from cicada.index.compaction import MIN_DELETED_ROWS, TIER_SEGMENTS, Compacted, compact, compaction_due
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, Manifest, SegmentEntry, TombstonesEntry
+from cicada.index.ports import ObjectStore
 from cicada.index.segment import SegmentFile
-from cicada.index.versions import read_current, restore, utc_now
+from cicada.index.versions import must_be_published, restore, utc_now
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content
@@ -29,8 +31,14 @@ def delete(store, *numbers):
     return IndexWriter(store, WordEmbedder()).delete("script", [f"m{number}" for number in numbers])
 
 
+def compacted(store: ObjectStore, **options: Any) -> Compacted:
+    done = compact(store, **options)
+    assert done is not None
+    return done
+
+
 def segments(store, collection="script"):
-    return read_current(store).manifest.of_collection(collection)
+    return must_be_published(store).manifest.of_collection(collection)
 
 
 @pytest.fixture
@@ -106,14 +114,15 @@ def test_a_collection_is_looked_at_alone_where_it_is_named():
 
 
 def test_small_segments_become_one_with_the_same_live_content(store):
-    before, old, told = content(store), read_current(store).manifest, []
-    done = compact(store, progress=lambda *step: told.append(step))
+    before, old = content(store), must_be_published(store).manifest
+    told: list[tuple[object, ...]] = []
+    done = compacted(store, progress=lambda *step: told.append(step))
     assert (done.merged, done.segments, done.dropped) == (FEW, 1, 0)
     assert told == [("compacting", 0, 1), ("compacting", 1, 1)]
     assert content(store) == before
     (merged,) = segments(store)
     assert (merged.count, merged.live, merged.tombstones) == (2 * FEW, 2 * FEW, None)
-    manifest = read_current(store).manifest
+    manifest = must_be_published(store).manifest
     assert (manifest.number, manifest.previous, manifest.version) == (old.number + 1, old.version, done.version)
 
 
@@ -132,7 +141,7 @@ def test_passages_keep_their_order(store):
 def test_deleted_rows_are_left_behind(store):
     delete(store, 0, 3)
     before = content(store)
-    assert compact(store).dropped == 2
+    assert compacted(store).dropped == 2
     assert content(store) == before
     (merged,) = segments(store)
     assert merged.count == 2 * FEW - 2
@@ -144,7 +153,7 @@ def test_a_segment_of_which_many_rows_are_deleted_is_written_again_alone(store):
     add(store, make_passage(1_000))
     delete(store, *range(MIN_DELETED_ROWS))
     before, (worn, other) = content(store), segments(store)
-    done = compact(store)
+    done = compacted(store)
     assert (done.merged, done.segments, done.dropped) == (1, 1, MIN_DELETED_ROWS)
     assert content(store) == before
     anew, same = segments(store)
@@ -164,22 +173,22 @@ def test_other_collections_stay_as_they_are(store):
         add(store, make_passage(number, collection="notes"))
     before = content(store)
     script = segments(store)
-    assert compact(store, collection="notes").merged == FEW
+    assert compacted(store, collection="notes").merged == FEW
     assert (segments(store), len(segments(store, "notes"))) == (script, 1)
-    assert compact(store).merged == FEW
+    assert compacted(store).merged == FEW
     assert content(store) == before
 
 
 def test_a_merged_segment_is_bounded(store):
     before = content(store)
-    assert compact(store, segment_rows=6).segments == 3
+    assert compacted(store, segment_rows=6).segments == 3
     assert content(store) == before
     assert [entry.count for entry in segments(store)] == [6, 6, 6]
 
 
 def test_a_segment_that_fits_no_other_is_not_written_again(store):
     *_, last = segments(store)
-    assert compact(store, segment_rows=4).merged == FEW - 1
+    assert compacted(store, segment_rows=4).merged == FEW - 1
     assert segments(store)[-1] == last
 
 
@@ -188,17 +197,17 @@ def test_a_merge_goes_on_over_segments_that_were_merged_before(store):
     for number in range(FEW):
         add(store, make_passage(100 + number))
     before = content(store)
-    assert compact(store).merged == FEW + 1
+    assert compacted(store).merged == FEW + 1
     assert content(store) == before
 
 
 def test_a_damaged_segment_is_not_merged(store):
     key = segments(store)[0].key
     store.objects[key] = store.objects[key][:-200]
-    version = read_current(store).manifest.version
+    version = must_be_published(store).manifest.version
     with pytest.raises(IndexCorrupt):
         compact(store)
-    assert read_current(store).manifest.version == version
+    assert must_be_published(store).manifest.version == version
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -213,8 +222,9 @@ def test_a_compaction_killed_at_any_call_changes_no_content(monkeypatch, when):
     compact(watched)
     for number in range(1, len(watched.calls) + 1):
         store.objects = dict(objects)
+        killed: dict[int, BaseException] = {number: Killed()}
         with pytest.raises(Killed):
-            compact(WatchedStore(store, **{when: {number: Killed()}}))
+            compact(WatchedStore(store, **{when: killed}))
         assert content(store) == before
         if (number, when) != (len(watched.calls), "after"):
             assert compact(store) is not None
@@ -258,9 +268,9 @@ def both(store, others):
 )
 def test_what_others_do_meanwhile_is_kept(store, others):
     due = both(store, others)
-    done = compact(Meanwhile(store, others))
+    done = compacted(Meanwhile(store, others))
     assert content(store) == due
-    assert done.version == read_current(store).manifest.version
+    assert done.version == must_be_published(store).manifest.version
     assert done.segments == 1
 
 
@@ -283,7 +293,7 @@ def test_a_merge_of_segments_that_are_gone_is_given_up(store, others):
 
 
 def test_rows_that_a_roll_back_brings_back_are_not_lost(store):
-    whole = read_current(store).manifest.version
+    whole = must_be_published(store).manifest.version
     delete(store, 0)
     with pytest.raises(PublishConflict, match="came back"):
         compact(Meanwhile(store, lambda s: restore(s, whole)))

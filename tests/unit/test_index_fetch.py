@@ -14,14 +14,16 @@ from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index import fetch as fetching
 from cicada.index.fetch import MIN_PART_BYTES, PARALLEL_READS, ByteRange, fetch
 from cicada.index.ports import ObjectMissing
+from tests.support.object_stores import InMemoryStore
 
 DATA = bytes(range(256)) * 64
 
 
-class Ranges:
+class Ranges(InMemoryStore):
     """Objects by key, read by range; counts what is asked for."""
 
     def __init__(self, **objects: bytes) -> None:
+        super().__init__()
         self.objects = objects
         self.asked: list[tuple[str, int, int]] = []
 
@@ -63,7 +65,7 @@ def test_nothing_is_asked_for_nothing(store):
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 400)), max_size=20))
 def test_long_parts_are_read_in_pieces_and_put_together(spans):
     store = RangesInto(a=DATA)
-    complete = Counter()
+    complete: Counter[int] = Counter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetching, "MIN_PART_BYTES", 64)
         patch.setattr(fetching, "PART_BYTES", 64)

@@ -10,7 +10,7 @@ from cicada.errors import IndexCorrupt, IndexMissing, PublishConflict
 from cicada.index.compaction import compact
 from cicada.index.maintenance import collect_garbage
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, VERSIONS_PREFIX, parse_manifest, version_key
-from cicada.index.versions import GRACE_S, read_current, restore
+from cicada.index.versions import GRACE_S, must_be_published, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -146,7 +146,7 @@ def test_a_long_load_is_not_lost_to_a_collection_meanwhile(store, clock, method)
     writer = IndexWriter(Collecting(store), WordEmbedder(), now=clock)
     getattr(writer, method)("script", indexable([make_passage(70)]))
     assert "m70" in content(store)["script"]
-    assert read_current(store).manifest.kept_from > 1
+    assert must_be_published(store).manifest.kept_from > 1
 
 
 def test_a_roll_back_and_a_collection_do_not_hurt_each_other(store, clock):
@@ -173,7 +173,7 @@ def test_a_collection_and_a_roll_back_do_not_hurt_each_other(store, clock):
 
     class RollingBack(WatchedStore):
         def write(self, key, data, *, replaces):
-            if key == CURRENT_KEY and read_current(store).manifest.number == len(versions):
+            if key == CURRENT_KEY and must_be_published(store).manifest.number == len(versions):
                 restore(store, versions[0], now=clock)
             return super().write(key, data, replaces=replaces)
 
@@ -195,8 +195,9 @@ def test_what_a_killed_writer_leaves_is_collected(store, clock, when):
     left = set()
     for number in range(1, len(watched.calls) + 1):
         store.objects = dict(objects)
+        killed: dict[str, dict[int, BaseException]] = {when: {number: Killed()}}
         with pytest.raises(Killed):
-            work(WatchedStore(store, **{when: {number: Killed()}}))
+            work(WatchedStore(store, **killed))
         left.add(len(store.objects))
         clock.pass_by(DAY + HOUR)
         before = content(store)
@@ -215,8 +216,9 @@ def test_a_killed_collection_hurts_nothing_and_the_next_one_ends_it(store, clock
     ended = dict(store.objects)
     for number in range(1, len(watched.calls) + 1):
         store.objects = dict(objects)
+        killed: dict[str, dict[int, BaseException]] = {when: {number: Killed()}}
         with pytest.raises(Killed):
-            collect(WatchedStore(store, **{when: {number: Killed()}}), clock, keep_versions=2)
+            collect(WatchedStore(store, **killed), clock, keep_versions=2)
         assert content(store) == before
         for version in published_versions(store):
             content_of(store, parse_manifest(store.objects[version_key(version)]))

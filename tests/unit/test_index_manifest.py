@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def segment(name="a", *, collection="script", count=10, tombstones=None):
 
 
 def manifest(*segments, **fields):
-    given = {
+    given: dict[str, Any] = {
         "number": 3,
         "created_at": WHEN,
         "embedding_model_id": "test.words",
@@ -171,6 +172,7 @@ def test_tombstones_are_read_as_they_were_written(deleted):
     entry = write_tombstones(store, deleted)
     assert entry.count == deleted.sum()
     found = read_tombstones(store, segment(count=len(deleted), tombstones=entry))
+    assert found is not None
     assert np.array_equal(found, deleted)
 
 

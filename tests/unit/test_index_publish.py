@@ -10,7 +10,7 @@ from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable, Publish
 from cicada.index.compaction import compact
 from cicada.index.manifest import CURRENT_KEY
 from cicada.index.ports import ObjectMissing, PreconditionFailed, put
-from cicada.index.versions import MAX_WRITE_S, keep, read_current, set_allow_partial
+from cicada.index.versions import MAX_WRITE_S, keep, must_be_published, set_allow_partial
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -65,8 +65,9 @@ def test_a_writer_killed_at_any_call_leaves_the_old_version_or_the_whole_new_one
     for number in range(1, total + 1):
         store = prepare()
         old = content(store)
+        killed: dict[str, dict[int, BaseException]] = {when: {number: Killed()}}
         with pytest.raises(Killed):
-            change(WatchedStore(store, **{when: {number: Killed()}}))
+            change(WatchedStore(store, **killed))
         found = content(store)
         assert found in (old, {"script": changed})
         seen.append(found == old)
@@ -84,8 +85,9 @@ def test_a_store_that_fails_at_any_call_is_told_and_leaves_nothing_half_done(wor
     for number in range(1, len(watched.calls) + 1):
         store = prepare()
         old = content(store)
+        failing: dict[str, dict[int, BaseException]] = {when: {number: IndexUnavailable("no answer")}}
         with pytest.raises(IndexUnavailable):
-            change(WatchedStore(store, **{when: {number: IndexUnavailable("no answer")}}))
+            change(WatchedStore(store, **failing))
         assert content(store) in (old, {"script": changed})
 
 
@@ -327,12 +329,12 @@ def test_a_writer_that_is_always_overtaken_gives_up():
 
 def test_readers_may_answer_from_the_rest_when_a_version_says_so_and_so_do_those_that_follow():
     store = loaded()
-    assert not read_current(store).manifest.allow_partial
+    assert not must_be_published(store).manifest.allow_partial
     manifest = set_allow_partial(store, True)
-    assert (manifest.number, read_current(store).manifest) == (2, manifest)
+    assert (manifest.number, must_be_published(store).manifest) == (2, manifest)
     assert set_allow_partial(store, True) == manifest
     add(store, CHANGED)
-    assert read_current(store).manifest.allow_partial
+    assert must_be_published(store).manifest.allow_partial
     assert not set_allow_partial(store, False).allow_partial
     assert content(store) == {"script": expected([OLD[0], CHANGED, *OLD[2:]])}
 

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,8 @@ def reader_of():
     readers = []
 
     def make(store, **options):
-        given = {"embedding_model_id": "test.words", "dimensions": 64, "refresh_interval_s": 3600.0} | options
-        readers.append(IndexReader(store, **given))
+        given: dict[str, Any] = {"embedding_model_id": "test.words", "dimensions": 64, "refresh_interval_s": 3600.0}
+        readers.append(IndexReader(store, **(given | options)))
         return readers[-1]
 
     yield make
@@ -60,7 +61,7 @@ def found(index) -> list[tuple[str, str, str]]:
     return summary(index.passages(scope, list(zip(hits.segment.tolist(), hits.row.tolist(), strict=True))))
 
 
-def summary(passages):
+def summary(passages) -> list[tuple[str, str, str]]:
     return sorted((passage.collection, passage.id, passage.text) for passage in passages)
 
 
@@ -493,7 +494,8 @@ def test_a_load_gives_way_to_a_search_that_waits(store):
     entries = parse_manifest(store.objects[CURRENT_KEY]).segments
     opened, _ = open_segments(store, entries)
     (sections,) = opened.values()
-    searching, loaded = threading.Event(), []
+    searching = threading.Event()
+    loaded: list[Any] = []
 
     class Slow(WatchedStore):
         def _call(self, what, key, call):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -89,8 +90,12 @@ def reader_of(house: House):
     readers = []
 
     def make(**options) -> IndexReader:
-        given = {"embedding_model_id": "test.words", "dimensions": 64, "clock": lambda: house.now_s} | options
-        readers.append(IndexReader(house, **given))
+        given: dict[str, Any] = {
+            "embedding_model_id": "test.words",
+            "dimensions": 64,
+            "clock": lambda: house.now_s,
+        } | options
+        readers.append(IndexReader(cast(ObjectStore, house), **given))
         with house.call():
             readers[-1].current()
         return readers[-1]

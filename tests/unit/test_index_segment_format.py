@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,8 +27,14 @@ PARTS = {
 
 
 def encoded(**changes: object) -> EncodedSegment:
-    given = {"collection": "script", "embedding_model_id": "m", "dimensions": 8, "count": 5, "parts": PARTS} | changes
-    return encode_container(**given)
+    given: dict[str, Any] = {
+        "collection": "script",
+        "embedding_model_id": "m",
+        "dimensions": 8,
+        "count": 5,
+        "parts": PARTS,
+    }
+    return encode_container(**(given | changes))
 
 
 WRITTEN = encoded()

@@ -8,7 +8,7 @@ from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConf
 from cicada.index.compaction import compact
 from cicada.index.maintenance import check_index
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX, VERSIONS_PREFIX, version_key
-from cicada.index.versions import history, publish, read_current, restore
+from cicada.index.versions import history, must_be_published, publish, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -97,13 +97,13 @@ def test_versions_are_followed_from_one_to_the_one_before_it(store):
 def test_a_version_that_lacks_an_object_cannot_be_rolled_back_to(store, prefix):
     write(store)
     IndexWriter(store, WordEmbedder()).delete("script", ["m0"])
-    version = read_current(store).manifest.version
+    version = must_be_published(store).manifest.version
     now = write(store, NEW)
     for key in store.keys(prefix):
         store.delete(key)
     with pytest.raises(IndexCorrupt, match="is missing"):
         restore(store, version)
-    assert read_current(store).manifest.version == now
+    assert must_be_published(store).manifest.version == now
 
 
 def test_a_damaged_version_cannot_be_rolled_back_to_but_those_before_it_can(store):
@@ -174,7 +174,7 @@ def test_history_follows_a_start_over(store):
     first = write(store)
     store.objects[CURRENT_KEY] = b"damaged"
     second = IndexWriter(store, WordEmbedder()).start_over("script", indexable(NEW)).version
-    assert [past.version for past in history(store, read_current(store).manifest)] == [second, first]
+    assert [past.version for past in history(store, must_be_published(store).manifest)] == [second, first]
     restore(store, first)
     assert content(store) == {"script": expected(OLD)}
 
@@ -198,8 +198,8 @@ def checked(store):
 def test_a_sound_index_has_no_damage(checked):
     told = []
     found = check_index(checked, progress=lambda *step: told.append(step))
-    assert (found.version, found.damaged) == (read_current(checked).manifest.version, ())
-    manifest = read_current(checked).manifest
+    assert (found.version, found.damaged) == (must_be_published(checked).manifest.version, ())
+    manifest = must_be_published(checked).manifest
     needed = {CURRENT_KEY, version_key(manifest.version)}
     for entry in manifest.segments:
         needed |= {entry.key, *((entry.tombstones.key,) if entry.tombstones else ())}
@@ -216,7 +216,7 @@ def flipped(data, share):
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.7, 0.9])
 def test_a_changed_bit_in_a_segment_is_found_and_named(checked, share):
-    key = read_current(checked).manifest.of_collection("notes")[0].key
+    key = must_be_published(checked).manifest.of_collection("notes")[0].key
     checked.objects[key] = flipped(checked.objects[key], share)
     (damage,) = check_index(checked).damaged
     assert (damage.key, damage.collection) == (key, "notes")
@@ -225,15 +225,16 @@ def test_a_changed_bit_in_a_segment_is_found_and_named(checked, share):
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b".", lambda data: b""])
 def test_another_length_is_found(checked, change):
-    key = read_current(checked).manifest.of_collection("script")[0].key
+    key = must_be_published(checked).manifest.of_collection("script")[0].key
     checked.objects[key] = change(checked.objects[key])
     assert [damage.key for damage in check_index(checked).damaged] == [key]
 
 
 @pytest.mark.parametrize("prefix", [SEGMENTS_PREFIX, TOMBSTONES_PREFIX])
 def test_a_missing_object_is_found(checked, prefix):
-    manifest = read_current(checked).manifest
+    manifest = must_be_published(checked).manifest
     script = manifest.of_collection("script")[0]
+    assert script.tombstones is not None
     checked.delete(script.key if prefix == SEGMENTS_PREFIX else script.tombstones.key)
     (damage,) = check_index(checked).damaged
     assert damage.collection == "script"
@@ -241,14 +242,14 @@ def test_a_missing_object_is_found(checked, prefix):
 
 
 def test_a_segment_in_the_place_of_another_is_found(checked):
-    script, notes = read_current(checked).manifest.segments
+    script, notes = must_be_published(checked).manifest.segments
     checked.objects[script.key] = checked.objects[notes.key]
     assert [damage.key for damage in check_index(checked).damaged] == [script.key]
 
 
 @pytest.mark.parametrize("change", [lambda data: None, lambda data: b"{}", lambda data: data.replace(b"m", b"n", 1)])
 def test_a_version_that_a_roll_back_could_not_read_is_found(checked, change):
-    key = version_key(read_current(checked).manifest.version)
+    key = version_key(must_be_published(checked).manifest.version)
     changed = change(checked.objects[key])
     if changed is None:
         checked.delete(key)
@@ -260,7 +261,7 @@ def test_a_version_that_a_roll_back_could_not_read_is_found(checked, change):
 def test_a_passage_that_stands_in_two_segments_is_found(checked):
     twice = InMemoryStore()
     write(twice, OLD[:2])
-    current, other = read_current(checked), read_current(twice)
+    current, other = must_be_published(checked), must_be_published(twice)
     (entry,) = other.manifest.segments
     checked.objects[entry.key] = twice.objects[entry.key]
     manifest = current.manifest.successor(
@@ -273,7 +274,7 @@ def test_a_passage_that_stands_in_two_segments_is_found(checked):
 
 
 def test_a_segment_of_another_model_is_found(checked):
-    current = read_current(checked)
+    current = must_be_published(checked)
     other = current.manifest.derive(embedding_model_id="test.other", allow_partial=True)
     publish(checked, other, replaces=current.etag)
     assert [damage.key for damage in check_index(checked).damaged] == [entry.key for entry in other.segments]

@@ -13,7 +13,7 @@ from cicada.errors import IndexMissing
 from cicada.index import compaction
 from cicada.index.compaction import compact
 from cicada.index.maintenance import check_index, collect_garbage
-from cicada.index.versions import GRACE_S, read_current, restore
+from cicada.index.versions import GRACE_S, must_be_published, read_current, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -117,7 +117,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert check_index(self.store).damaged == ()
         self.time += timedelta(seconds=2 * GRACE_S)
         collect_garbage(self.store, keep_versions=1, now=lambda: self.time)
-        manifest = read_current(self.store).manifest
+        manifest = must_be_published(self.store).manifest
         assert content(self.store) == self.found(self.model)
         # one copy of the manifest beside the current one, and each segment with its tombstones: nothing else is left
         assert len(self.store.objects) == 2 + sum(1 + (entry.tombstones is not None) for entry in manifest.segments)
@@ -129,5 +129,5 @@ def small_tiers(monkeypatch):
     monkeypatch.setattr(compaction, "MIN_DELETED_ROWS", 1)
 
 
-class TestIndexMachine(IndexMachine.TestCase):
-    settings = settings(max_examples=8, stateful_step_count=20)
+TestIndexMachine = IndexMachine.TestCase
+TestIndexMachine.settings = settings(max_examples=8, stateful_step_count=20)

@@ -15,8 +15,9 @@ from cicada.errors import (
 from cicada.index import change
 from cicada.index import writer as writer_module
 from cicada.index.collection_snapshot import read_snapshot
+from cicada.index.lexical import ANALYZER_VERSION
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
-from cicada.index.versions import read_current
+from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content, expected
@@ -46,7 +47,7 @@ def embedder():
 
 
 def segments_of(store, collection="script"):
-    return read_current(store).manifest.of_collection(collection)
+    return must_be_published(store).manifest.of_collection(collection)
 
 
 # --- replacing a collection ---
@@ -57,12 +58,12 @@ def test_a_first_load_publishes_the_collection(embedder):
     written = write(store, embedder=embedder)
     assert content(store) == {"script": expected(OLD)}
     assert (written.published, written.passages, written.added, written.embedded) == (True, 6, 6, 6)
-    assert read_current(store).manifest.version == written.version
+    assert must_be_published(store).manifest.version == written.version
     assert written.version.startswith("000001-")
 
 
 def test_an_unchanged_collection_calls_no_model_and_writes_nothing(store, embedder):
-    objects, version = dict(store.objects), read_current(store).manifest.version
+    objects, version = dict(store.objects), must_be_published(store).manifest.version
     again = write(store, embedder=embedder)
     assert embedder.asked == []
     assert store.objects == objects
@@ -71,7 +72,7 @@ def test_an_unchanged_collection_calls_no_model_and_writes_nothing(store, embedd
 
 def test_only_what_changed_is_embedded_and_written(store, embedder):
     (before,) = segments_of(store)
-    version = read_current(store).manifest.version
+    version = must_be_published(store).manifest.version
     written = write(store, NEW, embedder=embedder)
     assert embedder.asked == [passage.context for passage in NEW[3:]]
     assert (written.added, written.removed, written.embedded, written.passages) == (3, 3, 3, 6)
@@ -79,7 +80,7 @@ def test_only_what_changed_is_embedded_and_written(store, embedder):
     old, new = segments_of(store)
     assert (old.key, old.count, old.live) == (before.key, 6, 3)
     assert (new.count, new.tombstones) == (3, None)
-    assert read_current(store).manifest.previous == version
+    assert must_be_published(store).manifest.previous == version
 
 
 def test_a_passage_is_rewritten_without_a_model_while_its_recipe_stays(store, embedder):
@@ -106,7 +107,7 @@ def test_a_passage_that_comes_back_is_not_embedded_again_while_its_row_is_there(
 
 def test_a_recipe_that_only_begins_like_another_has_no_vector(store):
     recipe = indexable(OLD)[0].recipe()
-    held = read_snapshot(store, read_current(store).manifest, "script")
+    held = read_snapshot(store, must_be_published(store).manifest, "script")
     assert list(held.known_vectors([recipe, recipe[:8] + bytes(8)])) == [recipe]
 
 
@@ -305,7 +306,7 @@ def test_the_only_collection_can_be_embedded_with_another_model(store):
     other = WordEmbedder("test.other", 32)
     write(store, embedder=other)
     assert len(other.asked) == len(OLD)
-    assert read_current(store).manifest.embedding_model_id == "test.other"
+    assert must_be_published(store).manifest.embedding_model_id == "test.other"
     assert content(store) == {"script": expected(OLD, other)}
 
 
@@ -325,22 +326,22 @@ def test_two_models_are_never_mixed_in_a_version(store):
 
 
 def test_two_rules_of_text_analysis_are_never_mixed_in_a_version(store, monkeypatch):
-    monkeypatch.setattr(writer_module, "ANALYZER_VERSION", writer_module.ANALYZER_VERSION + 1)
+    monkeypatch.setattr(writer_module, "ANALYZER_VERSION", ANALYZER_VERSION + 1)
     with pytest.raises(IndexMismatch, match="text analysis"):
         write(store, make_passages(2, collection="notes"), "notes")
     assert write(store).added == len(OLD)
-    assert read_current(store).manifest.analyzer_version == writer_module.ANALYZER_VERSION
+    assert must_be_published(store).manifest.analyzer_version == ANALYZER_VERSION + 1
     assert content(store) == {"script": expected(OLD)}
 
 
 def test_starting_over_leaves_the_other_collections_out(store):
     other = WordEmbedder("test.other", 32)
-    before = read_current(store).manifest.version
+    before = must_be_published(store).manifest.version
     notes = make_passages(2, collection="notes")
     written = IndexWriter(store, other).start_over("notes", indexable(notes))
     assert list(content(store)) == ["notes"]
     assert written.version.startswith("000002-")
-    assert read_current(store).manifest.previous == before
+    assert must_be_published(store).manifest.previous == before
 
 
 # --- damage ---
@@ -415,4 +416,4 @@ def test_a_damaged_manifest_stops_a_load_and_starting_over_mends_it(store):
         write(store)
     IndexWriter(store, WordEmbedder()).start_over("script", indexable(OLD))
     assert content(store) == {"script": expected(OLD)}
-    assert read_current(store).manifest.number == 2
+    assert must_be_published(store).manifest.number == 2

@@ -7,7 +7,7 @@ import pytest
 
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import CorpusInvalid, IndexMissing, PublishConflict
-from cicada.index.versions import read_current
+from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import replace_sources
@@ -58,7 +58,7 @@ def test_the_documents_that_are_named_consist_of_exactly_these_passages(store, e
 
 
 def test_a_document_that_is_held_just_so_publishes_nothing(store, embedder):
-    version = read_current(store).manifest.version
+    version = must_be_published(store).manifest.version
     written = replace_sources(IndexWriter(store, embedder), "shelf", indexable(A), ["a.md"])
     assert (written.published, written.version, embedder.asked) == (False, version, [])
 

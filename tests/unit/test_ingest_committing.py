@@ -13,7 +13,7 @@ from cicada.errors import (
     PublishConflict,
 )
 from cicada.index.manifest import SEGMENTS_PREFIX
-from cicada.index.versions import read_current
+from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
 from cicada.ingest import arrivals, committing
 from cicada.ingest.committing import commit
@@ -62,7 +62,7 @@ def test_all_documents_are_in_one_version_and_nothing_is_embedded(store, embedde
     assert (report.documents, report.loaded, report.unchanged, report.passages) == (3, 3, 0, 3)
     assert (report.published, report.added) == (True, 3)
     assert report.embedded == sum(one.embedded for one in prepared) >= 3
-    assert read_current(store).manifest.number == 1
+    assert must_be_published(store).manifest.number == 1
     assert found_in(store, WordEmbedder(), "nobody rang the bell")[0] == ("b.md", TEXTS["b.md"])
 
 
@@ -105,7 +105,7 @@ def test_a_quarantined_document_stays_as_it_was(store, embedder, prepare, exactl
 @pytest.mark.parametrize("exactly", [False, True])
 def test_a_load_of_which_nothing_is_left_changes_nothing(store, embedder, prepare, exactly):
     commit(store, embedder, "shelf", prepare(TEXTS))
-    version = read_current(store).manifest.version
+    version = must_be_published(store).manifest.version
     poison = Quarantined(source="new.md", code="document_broken", message="breaks off")
     report = commit(store, embedder, "shelf", [], exactly=exactly, quarantined=[poison])
     assert (report.version, report.published, report.passages, report.loaded) == (version, False, 3, 0)

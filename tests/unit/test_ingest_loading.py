@@ -212,7 +212,7 @@ def test_a_load_that_dies_at_any_call_to_the_store_is_taken_up_by_the_next(tmp_p
     load(folder, whole, WordEmbedder(), workers=1)
     for call in range(1, len(whole.calls) + 1):
         store, first = InMemoryStore(), WordEmbedder()
-        never = dict.fromkeys(range(call + 1, 10 * len(whole.calls)), Killed())
+        never: dict[int, BaseException] = dict.fromkeys(range(call + 1, 10 * len(whole.calls)), Killed())
         with pytest.raises(Killed):
             load(folder, WatchedStore(store, before=never, after={call: Killed()}), first, workers=1)
         prepared = len(store.keys("prepared/"))

@@ -29,7 +29,7 @@ def items(count):
 
 
 def stored(count):
-    store, vectors = InMemoryStore(), unit_rows(count, 8)
+    store, vectors = InMemoryStore(), unit_rows(count, 8).astype(np.float16)
     store.write(KEY, encode_prepared("a.md", "d" * 64, items(count), vectors, "m", notes=["a note"]), replaces=None)
     return store, vectors
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from cicada.corpus.indexable import Indexable
 from cicada.errors import (
     DocumentBroken,
     DocumentInvalid,
@@ -234,7 +235,7 @@ def test_embedding_takes_turns(store, reading, file):
 
 @dataclass
 class Enriched:
-    items: list
+    items: list[Indexable]
     cost_usd: float | None
     notes: tuple[str, ...]
     complete: bool

@@ -9,12 +9,13 @@ import pytest
 
 from cicada.errors import CorpusInvalid
 from cicada.index.reader import IndexReader
-from cicada.index.versions import read_current
+from cicada.index.versions import must_be_published
 from cicada.ingest.scripts import load_script
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
+from tests.support.passages import script_place
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "script"
 
@@ -86,7 +87,7 @@ def test_a_collection_loaded_to_start_over_is_the_only_one_left(tmp_path):
     file = script(tmp_path, ["Good."])
     load_script([file], "old", store, embedder)
     load_script([file], "new", store, embedder, start_over=True)
-    assert [entry.collection for entry in read_current(store).manifest.segments] == ["new"]
+    assert [entry.collection for entry in must_be_published(store).manifest.segments] == ["new"]
 
 
 def test_the_sample_script_loads_whole():
@@ -102,6 +103,6 @@ def test_the_sample_script_loads_whole():
         retriever = ShardRetriever(reader, embedder)
         for episode in ("ep1", "ep2"):
             found = retriever.search(SearchQuery("Who rang the bell?", Filters(episodes=(episode,)), min_score=0.0))
-            assert {hit.passage.locator.episode_id for hit in found.hits} == {episode}
+            assert {script_place(hit.passage).episode_id for hit in found.hits} == {episode}
     finally:
         reader.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,11 +44,11 @@ class Echo(BaseModel):
     text: str = ""
 
 
-def answered(event: object, function=lambda request: request) -> dict:
+def answered(event: object, function=lambda request: request) -> dict[str, Any]:
     return respond(event, reading(Echo), function)
 
 
-def failing(error: CicadaError) -> dict:
+def failing(error: CicadaError) -> Any:
     def function(request: Echo) -> Echo:
         raise error
 
@@ -58,7 +60,7 @@ def problem(request: str, event: object) -> str:
     parse = parse_retrieve_request if request == "retrieve" else reading(CONTRACTS[request].request)
     told = respond(event, parse, lambda request: request)
     assert (told["success"], told["error"]["code"], told["error"]["retryable"]) == (False, "invalid_request", False)
-    return told["error"]["message"]
+    return str(told["error"]["message"])
 
 
 def test_a_response_is_plain_json():
@@ -189,7 +191,7 @@ def validator(name: str, part: str) -> Draft202012Validator:
 
 def valid(name: str, part: str, value: object) -> bool:
     """By the published schema."""
-    return validator(name, part).is_valid(value)
+    return bool(validator(name, part).is_valid(value))
 
 
 KINDS: tuple[object, ...] = (
@@ -197,7 +199,7 @@ KINDS: tuple[object, ...] = (
     *([], ["a"], [5], {}, {"k": "v"}, {"k": ["v"]}),
 )
 """Values of every kind of JSON, among them those that a lenient reader takes for another, and numbers out of bounds."""
-SMALLEST: dict[str, dict[str, object]] = {
+SMALLEST: dict[str, Mapping[str, object]] = {
     "retrieve": {"query": "x"},
     "index_document": {**PLACE, "content": "x"},
     "get_document_summary": PLACE,
@@ -266,8 +268,9 @@ def test_whatever_is_sent_is_a_request_or_is_refused(event: object):
 # --- extract_citations ---
 
 
-def extracted(**event: object) -> dict:
-    return respond(event, reading(CONTRACTS["extract_citations"].request), extract)
+def extracted(**event: object) -> dict[str, Any]:
+    request: Any = CONTRACTS["extract_citations"].request
+    return respond(event, reading(request), extract)
 
 
 def test_an_answers_citations_are_resolved_and_checked():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from cicada.errors import (
     IndexUnavailable,
     RetrievalInvalid,
 )
-from cicada.index.versions import read_current, set_allow_partial
+from cicada.index.versions import must_be_published, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.enrichment.describing import DocumentAbstract
@@ -38,12 +39,12 @@ class Ingest:
 
     def __init__(self, **report) -> None:
         self.report = {"documents": 1, "loaded": 1, "unchanged": 0, "version": "v2", "published": True, **report}
-        self.items = []
+        self.items: list[Any] = []
         self.data = b""
-        self.collections = []
-        self.commits = []
+        self.collections: list[str] = []
+        self.commits: list[Any] = []
         self.owner = None
-        self.error = None
+        self.error: Exception | None = None
 
     def prepare_for(self, collection):
         self.collections.append(collection)
@@ -135,7 +136,7 @@ def test_a_deletion_prepares_nothing():
     ],
 )
 @pytest.mark.parametrize("what", [{"content": "x"}, {"delete": True}])
-def test_a_call_touches_documents_of_its_workflow_alone(given: dict, owner: str | None, what: dict):
+def test_a_call_touches_documents_of_its_workflow_alone(given: dict[str, Any], owner: str | None, what: dict[str, Any]):
     ingest = Ingest()
     ingest.call(**given, **what)
     assert ingest.owner == owner
@@ -298,7 +299,7 @@ def test_a_message_of_a_script_that_is_changed_stays_in_its_chapter():
 
 def damaged(store: InMemoryStore, number: int) -> InMemoryStore:
     """The store with one of its segments cut off, and what can be read of its version to be used."""
-    key = read_current(store).manifest.segments[number].key
+    key = must_be_published(store).manifest.segments[number].key
     set_allow_partial(store, True)
     store.objects[key] = store.objects[key][:100]
     return store

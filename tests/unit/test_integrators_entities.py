@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from cicada.corpus.passages import DocumentLocator, Passage
@@ -113,7 +115,7 @@ def test_figures_are_rounded_and_degradations_are_named():
                 complete=False,
             )
 
-    found = graph_query(GraphRequest(operation="cooccurring"), Graph())
+    found = graph_query(GraphRequest(operation="cooccurring"), cast(EntityGraph, Graph()))
     assert (found.ties[0].lift, found.ties[0].npmi, found.complete) == (1.2346, -0.9877, False)
     assert [(one.stage, one.code) for one in found.degraded] == [("graph", "partial_index")]
 

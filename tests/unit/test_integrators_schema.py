@@ -19,7 +19,15 @@ from cicada.integrators.schema_explaining import (
     StatedRule,
     table_prompt,
 )
-from cicada.integrators.sql_schema import Column, SchemaRequest, SchemaResponse, Table
+from cicada.integrators.sql_schema import (
+    Column,
+    ColumnMeaning,
+    Meaning,
+    SchemaRequest,
+    SchemaResponse,
+    Table,
+    TableMeaning,
+)
 from cicada.text.words import identifier_words
 from tests.support.breakers import Clock
 from tests.support.pipelines import ScriptedModel, ScriptedRetriever, degraded, document, result
@@ -47,6 +55,11 @@ class Desk:
     def ask(self, *tables: dict[str, Any], **request: Any) -> SchemaResponse:
         wanted = SchemaRequest.model_validate({"tables": tables or (TABLE,), **request})
         return SchemaExplainer(self.retriever, self.model, monotonic=self.clock).explain(wanted)
+
+
+def meaning_of(described: TableMeaning | ColumnMeaning) -> Meaning:
+    assert described.meaning is not None
+    return described.meaning
 
 
 def rule_of(text: str, *passages: int, columns: tuple[str, ...] = ()) -> Any:
@@ -100,13 +113,13 @@ def test_meanings_name_the_passages_that_they_rest_on():
     columns = [ExplainedColumn(name="READING_FT", meaning="The height in feet.", passages=[1, 1])]
     told = Desk(explained(columns=columns)).ask()
     (table,) = told.tables
-    assert (table.name, table.meaning.text, table.meaning.sources) == (
+    assert (table.name, meaning_of(table).text, meaning_of(table).sources) == (
         "gauge_readings",
         "A reading of the gauge.",
         (1,),
     )
     assert [column.name for column in table.columns] == ["reading_ft", "taken_by"]
-    assert (table.columns[0].meaning.sources, table.columns[0].meaning.inferred) == ((1,), False)
+    assert (meaning_of(table.columns[0]).sources, meaning_of(table.columns[0]).inferred) == ((1,), False)
     assert table.columns[1].meaning is None
     assert [(source.n, source.id, source.content) for source in told.sources] == [
         (1, "gauge", GAUGE.text),
@@ -119,15 +132,15 @@ def test_numbers_of_passages_that_were_not_shown_are_dropped_and_the_meaning_is_
     columns = [ExplainedColumn(name="taken_by", meaning="Who took it [9].", passages=[9, 0, -1])]
     told = Desk(explained(passages=[3, 2], columns=columns)).ask()
     (table,) = told.tables
-    assert table.meaning.sources == (2,)
-    assert table.columns[1].meaning.model_dump() == {"text": "Who took it.", "sources": (), "inferred": True}
+    assert meaning_of(table).sources == (2,)
+    assert meaning_of(table.columns[1]).model_dump() == {"text": "Who took it.", "sources": (), "inferred": True}
 
 
 def test_a_table_may_name_only_its_own_passages():
     other = {"name": "lamps", "columns": [{"name": "wick"}]}
     profile_service = Desk(explained(passages=[1, 2]), {WORDS: (GAUGE,), "lamps wick": (LAMP,)})
     told = profile_service.ask(TABLE, other)
-    assert [table.meaning.sources for table in told.tables] == [(1,), (2,)]
+    assert [meaning_of(table).sources for table in told.tables] == [(1,), (2,)]
 
 
 def test_passages_that_two_tables_share_have_one_number():
@@ -232,7 +245,11 @@ def test_if_no_table_can_be_explained_there_is_no_response():
 
 
 def test_tables_for_which_no_time_is_left_are_named():
-    profile_service = Desk(lambda prompt: profile_service.clock.pass_s(61) or explained())
+    def late(prompt: Any) -> Any:
+        profile_service.clock.pass_s(61)
+        return explained()
+
+    profile_service = Desk(late)
     ready = threading.Semaphore(1)
     told: SchemaResponse
     original = profile_service.model.fill
@@ -244,8 +261,8 @@ def test_tables_for_which_no_time_is_left_are_named():
     profile_service.model.fill = one_after_another  # type: ignore[method-assign]
     tables = [TABLE] + [{"name": f"late{n}", "columns": [{"name": "c"}]} for n in range(9)]
     told = profile_service.ask(*tables)
-    late = [one for one in told.degraded if one.code == "out_of_time"]
-    assert late
+    unexplained = [one for one in told.degraded if one.code == "out_of_time"]
+    assert unexplained
     assert len(told.tables) == 10
 
 
@@ -283,7 +300,7 @@ def test_rules_and_meanings_of_every_table_name_the_passages_by_the_responses_nu
     profile_service = Desk(explained(rule, columns=[column]), {WORDS: (GAUGE,), "lamps wick": (LAMP, GAUGE)})
     told = profile_service.ask(TABLE, {"name": "lamps", "columns": [{"name": "wick"}]})
     assert [source.id for source in told.sources] == ["gauge", "lamp"]
-    assert told.tables[1].meaning.sources == told.tables[1].columns[0].meaning.sources == (2,)
+    assert meaning_of(told.tables[1]).sources == meaning_of(told.tables[1].columns[0]).sources == (2,)
     assert [(one.table, one.sources, one.verified) for one in told.rules] == [
         ("gauge_readings", (1,), False),
         ("lamps", (2,), True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -24,6 +25,7 @@ from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.record import Question
 from cicada.errors import DependencyDown, IndexUnavailable, ModelBusy
 from cicada.identity import Caller
+from cicada.models.factory import ModelFactory
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import MAX_EVENT_BYTES, Reason, Sources, dump_event
 from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
@@ -44,6 +46,7 @@ from tests.support.questions import (
     KEY,
     NOW_S,
     REQUEST_ID,
+    UNUSED,
     FixedCache,
     FixedRetriever,
     ScriptedModel,
@@ -222,7 +225,7 @@ def test_a_failed_choice_falls_to_the_plain_search_of_rag_and_what_it_took_is_co
         retriever,
         ContextAssembler(1000, lambda hit: 10, min_score=0.5),
     )
-    search = partial(dict, top_k=20, min_score=0.5, prompt_passages=10)
+    search: partial[dict[str, Any]] = partial(dict, top_k=20, min_score=0.5, prompt_passages=10)
     runner = AttemptRunner(
         log,
         connections,
@@ -270,13 +273,13 @@ def test_while_the_index_is_left_alone_nothing_is_gathered_and_a_model_that_fail
     gathers = Gathers(error=ModelBusy("busy"))
     for _ in range(6):
         with pytest.raises(ModelBusy):
-            GuardedKnowledge(gathers, breakers).gather(None)
+            GuardedKnowledge(gathers, breakers).gather(UNUSED)
     gathers.error = IndexUnavailable("gone")
     for _ in range(5):
         with pytest.raises(IndexUnavailable):
-            GuardedKnowledge(gathers, breakers).gather(None)
+            GuardedKnowledge(gathers, breakers).gather(UNUSED)
     with pytest.raises(DependencyDown):
-        GuardedKnowledge(gathers, breakers).gather(None)
+        GuardedKnowledge(gathers, breakers).gather(UNUSED)
     assert len(gathers.asked) == 11
 
 
@@ -286,9 +289,9 @@ def test_a_probe_whose_context_is_gathered_closes_the_breaker_and_nothing_to_gat
     for _ in range(5):
         breakers.failed("index", IndexUnavailable("gone"))
     clock.pass_s(60)
-    assert GuardedKnowledge(Gathers(), breakers).gather(None) is None
+    assert GuardedKnowledge(Gathers(), breakers).gather(UNUSED) is None
     assert store.breakers["index"].open_since_ms is not None
-    assert GuardedKnowledge(Gathers(*CONTEXT), breakers).gather(None) is not None
+    assert GuardedKnowledge(Gathers(*CONTEXT), breakers).gather(UNUSED) is not None
     assert store.breakers["index"].open_since_ms is None
 
 
@@ -310,7 +313,7 @@ def settings(**changes):
 
 def test_without_the_setting_there_is_nothing_to_gather_and_answers_are_kept_as_before():
     off = settings(knowledge_enabled=False)
-    assert build_knowledge_of(off, None, None, None, None) is None
+    assert build_knowledge_of(off, UNUSED, UNUSED, UNUSED, UNUSED) is None
     assert knowledge_shape(off) == ()
 
 
@@ -341,7 +344,9 @@ def test_models_that_are_not_named_are_that_of_direct_answers():
             return SimpleNamespace(model_id=model_id, max_tokens=max_tokens)
 
     breakers = board(InMemoryBreakers(), Clock())
-    build_knowledge_of(settings(selector_model_id="chooses"), None, FixedRetriever(), Made(), breakers)
+    build_knowledge_of(
+        settings(selector_model_id="chooses"), UNUSED, FixedRetriever(), cast(ModelFactory, Made()), breakers
+    )
     assert made == ["chooses", "d"]
 
 
@@ -350,6 +355,10 @@ def test_models_that_are_not_named_are_that_of_direct_answers():
     [("model", "ModelExtractor", 1), ("gazetteer", "Gazetteer", 0), ("both", "BothExtractors", 1)],
 )
 def test_the_extractor_is_the_one_that_is_named_and_a_gazetteer_needs_no_model(name, kind, models):
-    made = []
-    extractor = extractor_of(KnowledgeOptions("s", "x", name), None, made.append)
+    made: list[str] = []
+
+    def structured(model_id: str) -> Any:
+        made.append(model_id)
+
+    extractor = extractor_of(KnowledgeOptions("s", "x", name), UNUSED, structured)
     assert (type(extractor).__name__, len(made)) == (kind, models)

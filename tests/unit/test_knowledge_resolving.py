@@ -45,19 +45,18 @@ class Counted:
     """A resolver over a store, and how often each collection was looked up in the index."""
 
     def __init__(self, reader, *declarations, **options):
-        self.looked_up = Counter()
-        self.resolver = IndexResolver(
+        self.looked_up = looked_up = Counter[str]()
+
+        class Counting(IndexResolver):
+            def _looked_up(self, index, collection, wanted):
+                looked_up[collection] += 1
+                return super()._looked_up(index, collection, wanted)
+
+        self.resolver = Counting(
             reader,
             catalogue_of=lambda index: Catalogue(index.manifest.version, declarations or (CHARACTER, NOTES, RULES)),
             **options,
         )
-        look_up = self.resolver._looked_up
-
-        def counting(index, collection, wanted):
-            self.looked_up[collection] += 1
-            return look_up(index, collection, wanted)
-
-        self.resolver._looked_up = counting
 
     def places(self, name, *collections, **details):
         found = self.resolver.resolve([named(name, **details)], collections)

@@ -245,7 +245,7 @@ def damaged(meta: Mapping[str, Any] | None = None, **sections: bytes) -> Encoded
     section = encoded(analysed(TEXTS))
     return replace(
         section,
-        meta=section.meta | (meta or {}),
+        meta={**section.meta, **(meta or {})},
         head={name: sections.get(name.partition(".")[2], data) for name, data in section.head.items()},
         body={name: sections.get(name.partition(".")[2], data) for name, data in section.body.items()},
     )
@@ -273,9 +273,10 @@ def test_a_head_that_does_not_fit_is_refused(meta):
 @pytest.mark.parametrize("name", ["lengths", "postings", "dictionary", "languages", "blocks"])
 def test_sections_of_another_size_are_refused(name):
     section = encoded(analysed(TEXTS))
-    data = (section.body | section.head)[f"lexical.{name}"]
+    data = {**section.body, **section.head}[f"lexical.{name}"]
+    changed: dict[str, Any] = {name: data[: len(data) // 2]}
     with pytest.raises(IndexCorrupt):
-        opened(damaged(**{name: data[: len(data) // 2]}), len(TEXTS))
+        opened(damaged(**changed), len(TEXTS))
 
 
 def test_a_segment_without_a_lexical_part_is_refused():
@@ -293,12 +294,13 @@ def test_another_analysers_segment_is_told_apart(meta):
 @given(st.data())
 def test_damaged_bytes_are_an_error_of_the_index_or_harmless(data):
     section = WHOLE
-    name = data.draw(st.sampled_from(sorted(section.body | section.head)))
-    written = bytearray((section.body | section.head)[name])
+    name = data.draw(st.sampled_from(sorted({**section.body, **section.head})))
+    written = bytearray({**section.body, **section.head}[name])
     for _ in range(data.draw(st.integers(1, 3))):
         if written:
             written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.integers(0, 255))
-    broken = damaged(**{name.partition(".")[2]: bytes(written)})
+    changed: dict[str, Any] = {name.partition(".")[2]: bytes(written)}
+    broken = damaged(**changed)
     alive = np.arange(len(TEXTS)) != 2
     try:
         part = opened(broken, len(TEXTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,14 +48,15 @@ def plain(*texts: str) -> list[Document]:
 def found(parts: Sequence[LexicalPart], query: str, limit: int = 10) -> list[int]:
     """The rows of a single part that are found, best first."""
     nothing = [None] * len(parts)
-    return search_lexical(parts, query, nothing, nothing, limit, gather_resident).row.tolist()
+    rows: list[int] = search_lexical(parts, query, nothing, nothing, limit, gather_resident).row.tolist()
+    return rows
 
 
 def reference(texts: Sequence[Document], query: str) -> list[float]:
     """BM25 by the formula, in plain Python."""
     counts = []
     for text in texts:
-        tf: Counter[str] = Counter()
+        tf: defaultdict[str, float] = defaultdict(float)
         for words, weight in text:
             for word in words.split():
                 tf[word] += weight

@@ -44,7 +44,7 @@ def texts(call: ast.Call) -> list[str]:
     """The names that a call gives; of a choice between two, both."""
     named = next((word.value for word in call.keywords if word.arg == "name"), None) or next(iter(call.args))
     given = [named.body, named.orelse] if isinstance(named, ast.IfExp) else [named]
-    return [one.value for one in given if isinstance(one, ast.Constant)]
+    return [str(one.value) for one in given if isinstance(one, ast.Constant)]
 
 
 def test_every_metric_is_documented_and_no_other() -> None:

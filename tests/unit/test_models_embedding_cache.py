@@ -63,7 +63,7 @@ def waiting(embedder: CachingEmbedder, *texts: str) -> Future[list[list[float]]]
     """Ask on another thread, and go on when it waits for a call that is under way."""
     waits = threading.Event()
 
-    class Noticed(Future):  # type: ignore[type-arg]
+    class Noticed(Future[list[float]]):
         def result(self, timeout: float | None = None) -> list[float]:
             waits.set()
             return super().result(timeout)

@@ -395,7 +395,7 @@ def test_a_schema_with_free_keys_cannot_be_strict():
 
 
 def test_what_may_be_null_stays_and_what_may_be_left_out_and_is_null_goes():
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {
             "needed": {"anyOf": [{"type": "string"}, {"type": "null"}]},

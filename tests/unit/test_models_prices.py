@@ -130,7 +130,9 @@ def test_a_wait_that_would_use_up_the_budget_is_not_begun():
 
 def test_a_service_that_asks_to_be_left_alone_is_for_as_long_as_anybody_waits():
     assert PATIENT.pause_s(1, left_s=100, share=0.0, asked_s=30.0) == 30.0
-    assert PATIENT.pause_s(1, left_s=100, share=1.0, asked_s=30.0) > 30.0
+    longer_s = PATIENT.pause_s(1, left_s=100, share=1.0, asked_s=30.0)
+    assert longer_s is not None
+    assert longer_s > 30.0
     assert PATIENT.pause_s(1, left_s=30, share=0.0, asked_s=30.0) is None
     assert INTERACTIVE.pause_s(1, left_s=100, share=0.0, asked_s=5.0) == 5.0
     assert INTERACTIVE.pause_s(1, left_s=100, share=0.0, asked_s=30.0) is None

@@ -60,7 +60,7 @@ BAD = {"scores": [{"passage": 1, "relevance": 70}], "language": "fr"}
 
 
 def used(value: Any, *, name: str = "passage_scores", stop: str = "tool_use", tokens: int = 5) -> dict[str, Any]:
-    content = [{"text": " "}, {"toolUse": {"toolUseId": "t-1", "name": name, "input": value}}]
+    content: list[dict[str, Any]] = [{"text": " "}, {"toolUse": {"toolUseId": "t-1", "name": name, "input": value}}]
     return answered(content, stop, tokens)
 
 
@@ -223,7 +223,7 @@ def test_every_tool_call_of_an_answer_gets_its_result():
         ("model_context_window_exceeded", ContextTooLarge),
     ],
 )
-def test_other_stops_are_no_answer_whatever_was_written(stop: str, error: type[Exception]):
+def test_other_stops_are_no_answer_whatever_was_written(stop: str, error: type[ModelError]):
     with pytest.raises(error) as raised:
         fill(Client(used(GOOD, stop=stop)))
     assert raised.value.usage == Usage(100, 5)

@@ -130,7 +130,7 @@ def refused(message: str) -> ClientError:
     return ClientError(error, "ConverseStream")
 
 
-def read(text_model: BedrockTextModel, call_scope: Held | None = None) -> list[TextDelta | Finished]:
+def read(text_model: BedrockTextModel, call_scope: Held | None = None) -> list[Any]:
     return list(
         text_model.stream(
             Prompt("system", "user"), time_budget_s=60, call_scope=Held() if call_scope is None else call_scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from cicada.corpus.passages import ScriptLocator
 from cicada.errors import IndexMissing, IndexUnavailable, ModelBusy, ModelUnavailable
 from cicada.models.embedding_cache import CachingEmbedder
 from cicada.retrieval.facets import FacetCounts, FieldCounts
+from cicada.retrieval.pipelines.api import ErrorBody, RetrieveResponse
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import MAX_RERANKED
 from cicada.retrieval.ports import Filters
@@ -31,6 +33,11 @@ from tests.support.pipelines import (
 
 A, B, C, D = (document(name) for name in "abcd")
 MADE_UP = "The made-up passage."
+
+
+def error_of(response: RetrieveResponse) -> ErrorBody:
+    assert response.error is not None
+    return response.error
 
 
 def ids(response):
@@ -134,8 +141,11 @@ def test_semantic_ranking_puts_the_passage_with_the_nearest_sentence_first():
     assert ids(plain) == ["far", "near"]
     assert plain.documents[0].reranker_score is None
     assert ids(semantic) == ["near", "far"]
-    assert 1 >= semantic.documents[0].reranker_score > semantic.documents[1].reranker_score >= 0
-    assert semantic.documents[0].reranker_score == semantic.documents[0].metadata.captions[0].score
+    first, second = (document.reranker_score for document in semantic.documents)
+    assert first is not None
+    assert second is not None
+    assert 1 >= first > second >= 0
+    assert first == semantic.documents[0].metadata.captions[0].score
     assert (semantic.documents[0].score, semantic.documents[1].score) == (0.89, 0.9)
 
 
@@ -170,26 +180,26 @@ def test_an_engine_that_returns_fewer_than_are_wanted_is_named_and_one_that_give
 def test_without_its_search_a_pipeline_fails_and_says_why():
     response = run(pipelines_over(ScriptedRetriever({"fog bell": IndexMissing("nothing there")})), pipeline="standard")
     assert (response.success, response.documents, response.count) == (False, (), 0)
-    assert (response.error.code, response.error.retryable) == ("index_missing", False)
+    assert (error_of(response).code, error_of(response).retryable) == ("index_missing", False)
     assert "search" in response.timings_ms
 
 
 def test_a_search_that_is_late_fails_the_pipeline(held):
     response = run(pipelines_over(ScriptedRetriever({"fog bell": held})), pipeline="standard", time_budget_s=0.05)
-    assert (response.success, response.error.code, response.error.retryable) == (False, "out_of_time", True)
+    assert (response.success, error_of(response).code, error_of(response).retryable) == (False, "out_of_time", True)
 
 
 @pytest.mark.parametrize("query", ["  ", "\u200d", "\u3164 \ufe0f"])
 def test_a_blank_query_is_refused_by_its_field(query):
     response = run(pipelines_over(ScriptedRetriever({})), query=query)
-    assert (response.error.code, response.error.message) == ("invalid_request", "query: must not be blank")
+    assert (error_of(response).code, error_of(response).message) == ("invalid_request", "query: must not be blank")
 
 
 def test_a_filter_that_nothing_can_pass_is_refused_not_dropped():
     retriever = ScriptedRetriever({"fog bell": (A,)})
-    request = {"workflow_id": "w1", "filters": {"metadata": {"workflow_id": ("w2",)}}}
+    request: dict[str, Any] = {"workflow_id": "w1", "filters": {"metadata": {"workflow_id": ("w2",)}}}
     response = run(pipelines_over(retriever), **request)
-    assert (response.error.code, retriever.asked) == ("invalid_request", [])
+    assert (error_of(response).code, retriever.asked) == ("invalid_request", [])
     narrowed = run(pipelines_over(retriever), workflow_id="w1", filters={"metadata": {"workflow_id": ("w1", "w2")}})
     assert narrowed.success
     assert retriever.asked[0].filters.metadata == {"workflow_id": ("w1",)}
@@ -437,7 +447,7 @@ def test_facets_are_counts_without_documents():
 
 def test_facets_need_something_that_counts():
     response = run(pipelines_over(ScriptedRetriever({})), query="", pipeline="facets")
-    assert (response.success, response.error.code) == (False, "settings_invalid")
+    assert (response.success, error_of(response).code) == (False, "settings_invalid")
 
 
 def test_the_model_that_is_named_in_a_use_is_the_one_that_was_called():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,20 +41,21 @@ from tests.support.pipelines import (
     run,
     writing,
 )
+from tests.support.questions import UNUSED
 
 QUESTION = "fog bell"
 A = document("a")
 
 
 def attempt_budget(*, calls=2, left_s=60.0, **budget):
-    budget = RequestBudget(**({"retrieval_share": RETRIEVAL_SHARE} | budget))
-    return AttemptBudget("rag", calls=calls, deadline=time.monotonic() + left_s, budget=budget)
+    whole = RequestBudget(**({"retrieval_share": RETRIEVAL_SHARE} | budget))
+    return AttemptBudget("rag", calls=calls, deadline=time.monotonic() + left_s, budget=whole)
 
 
 def search(allowed, retriever=None, name="advanced", **parts):
     """Search as a strategy does, within what an attempt may spend."""
     over = pipelines_over(retriever or ScriptedRetriever({QUESTION: (A,)}), **parts)
-    strategy = RagStrategy(PipelineRetriever(over, name), None, None, top_k=20, min_score=0.0, prompt_passages=10)
+    strategy = RagStrategy(PipelineRetriever(over, name), UNUSED, UNUSED, top_k=20, min_score=0.0, prompt_passages=10)
     return strategy.search(asked(QUESTION), allowed)
 
 
@@ -160,7 +162,8 @@ def test_whatever_attempts_there_are_the_requests_bounds_hold(tokens, usd, allot
 
 def test_a_first_attempts_retrieval_may_take_a_quarter_of_the_requests_bounds():
     budget = RequestBudget(tokens=80_000, cost_usd=0.4, retrieval_share=RETRIEVAL_SHARE)
-    assert (budget.tokens_a_call, budget.cost_usd_a_call) == (10_000, pytest.approx(0.05))
+    assert budget.tokens_a_call == 10_000
+    assert budget.cost_usd_a_call == pytest.approx(0.05)
     stage_budget = retrieval_budget(2, budget)
     stage_budget.allow("somebody.unknown-v1", Usage(15_000, 4_000))
     with pytest.raises(BudgetSpent, match="2000 tokens of 1000"):
@@ -298,7 +301,8 @@ def test_a_model_that_is_asked_by_a_stage_that_is_over_is_not_called(held):
                 raise
             return Filled(Wordings(queries=["foghorn"]), USAGE, 1)
 
-    called, refused = [], threading.Event()
+    called: list[Any] = []
+    refused = threading.Event()
     over = pipelines_over(ScriptedRetriever({QUESTION: (A,)}), model=Slow({}), clock=lambda: 0.0)  # it does begin
     response = run(over, time_budget_s=0.2, enable_hyde=False, enable_rerank=False, enable_captions=False)
     held.set()

@@ -19,7 +19,7 @@ from cicada.protocol.actions import parse_action
 from cicada.protocol.events import MAX_EVENT_BYTES
 from tests.support.passages import make_passage
 from tests.support.profiles import InMemoryProfiles
-from tests.support.questions import NOW_S, REQUEST_ID
+from tests.support.questions import NOW_S, REQUEST_ID, UNUSED
 
 WIDE = "\U00010348"
 """A character of four bytes."""
@@ -30,7 +30,7 @@ class World:
         self.store = InMemoryProfiles()
         self.profile_service = ProfileService(self.store, now_s=lambda: NOW_S)
         counter = ProfileApi(self.profile_service, now_s=lambda: NOW_S)
-        self.action_handlers = ActionHandlers(None, None, None, counter, retention_s=3600)  # what answers is not needed
+        self.action_handlers = ActionHandlers(UNUSED, UNUSED, UNUSED, counter, retention_s=3600)
         self.largest = 0
 
     def send(self, operation, *, subject="mara", tenant=None, request_id=None, **fields):

@@ -26,6 +26,7 @@ from cicada.profiles.rules import (
     kept_place,
 )
 from cicada.settings import MessageProcessorSettings
+from tests.support.profiles import profile_of
 
 BY = By("mara", "0193b2c4-7a10-7000-8000-0123456789ab", "0" * 32)
 NOW_MS = 1_800_000_000_000
@@ -61,10 +62,10 @@ def full_theory(limits, place):
     stated = Stated("s" * MAX_STATEMENT_CHARS, note, episodes)
     record = created(None, "theory", "n" * MAX_NAME_CHARS, facts("v", 0, limits.fields % MAX_EDITS), stated, context)
     for start in range(limits.fields % MAX_EDITS, limits.fields, MAX_EDITS):
-        record = updated(record, record.profile, facts("v", start, MAX_EDITS), (), None, context)
+        record = updated(record, profile_of(record), facts("v", start, MAX_EDITS), (), None, context)
     evidence = [Evidence(side="for", strength=0.123456, proof=proof(place), cited=True) for _ in range(MAX_EVIDENCE)]
-    record = judged(record, record.profile, "contradicted", evidence, context)
-    changed = updated(record, record.profile, facts("w", 0, MAX_EDITS), (), None, context)
+    record = judged(record, profile_of(record), "contradicted", evidence, context)
+    changed = updated(record, profile_of(record), facts("w", 0, MAX_EDITS), (), None, context)
     replaced = tuple(one for one in changed.replaced if one.version == changed.version)
     return changed.model_copy(update={"history": changed.history[-1:], "replaced": replaced})
 

@@ -14,11 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven, Stated
-from cicada.profiles.record import Evidence, NoteProof, PassageProof
+from cicada.profiles.record import Evidence, NoteProof, PassageProof, Profile, ProfileRecord
 from cicada.profiles.rules import MAX_EDITS, ProfileLimits, dumped, name_key, profile_id
 from cicada.profiles.service import ProfileService, operation
 from tests.support.passages import make_passage
-from tests.support.profiles import InMemoryProfiles
+from tests.support.profiles import InMemoryProfiles, profile_of
 
 NOW_S = 1_800_000_000
 NOTE = NoteProof(request_id="r", words="as I said", said_at_ms=1)
@@ -42,6 +42,11 @@ class World:
 
     def create(self, name="Tamsin Oake", kind="character", *, subject="mara", **fields):
         return self.profile_service.create(self.by(subject), kind, name, given(**fields))
+
+    def stored(self, profile: Profile) -> ProfileRecord:
+        record = self.store.read("mara", profile.id)
+        assert record is not None
+        return record
 
     def theory(self, statement="Ilse moved the key", episodes=()):
         return self.profile_service.create(self.by(), "theory", statement, stated=Stated(statement, NOTE, episodes))
@@ -180,7 +185,7 @@ def test_a_deleted_profile_leaves_no_word_and_its_version_goes_on_counting(world
         with pytest.raises(ProfileUnknown):
             look("mara", made.id)
     assert world.profile_service.list("mara") == ()
-    left = world.store.read("mara", made.id)
+    left = world.stored(made)
     assert "ledger" not in dumped(left)
     assert "Tamsin" not in dumped(left)
     assert left.expires_at == NOW_S + world.limits.deleted_kept_s
@@ -304,7 +309,7 @@ def test_a_deleted_profile_keeps_the_newest_of_its_changes_without_words():
         world.profile_service.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
     deleting = world.by()
     world.profile_service.delete(deleting, made.id, 7)
-    left = world.store.read("mara", made.id)
+    left = world.stored(made)
     assert [change.version for change in left.history] == [6, 7, 8]
     assert world.profile_service.delete(deleting, made.id, 7) == 8
 
@@ -313,7 +318,7 @@ def test_of_a_deleted_profile_the_deletion_alone_can_be_remembered():
     world = World(deleted_history_entries=1)
     made = world.create(hair="red")
     world.profile_service.delete(world.by(), made.id, 1)
-    assert [change.operation for change in world.store.read("mara", made.id).history] == ["deleted"]
+    assert [change.operation for change in world.stored(made).history] == ["deleted"]
 
 
 def test_the_history_keeps_its_newest_entries():
@@ -331,7 +336,7 @@ def test_the_oldest_entries_make_room_and_a_profile_that_is_too_large_without_th
     for n in range(4):
         made = world.profile_service.update(world.by(), made.id, n + 1, given=given(note=f"{n}" * 900))
     _, history = world.profile_service.with_history("mara", made.id)
-    assert len(dumped(world.store.read("mara", made.id))) <= 6_000
+    assert len(dumped(world.stored(made))) <= 6_000
     assert history[-1].version == 5
     with pytest.raises(ProfileInvalid, match="6000"):
         world.profile_service.update(world.by(), made.id, 5, given=given(**{f"f{n}": "x" * 900 for n in range(6)}))
@@ -363,7 +368,7 @@ def test_a_profile_larger_than_a_lowered_limit_can_be_changed_where_it_does_not_
         world.profile_service.update(world.by(), made.id, 2, given=given(f6="x" * 1000, f7="x" * 1000))
     for version, field in enumerate(("f1", "f2", "f3"), start=2):
         world.profile_service.update(world.by(), made.id, version, remove=[field])
-    assert len(dumped(world.store.read("mara", made.id))) <= 4_000
+    assert len(dumped(world.stored(made))) <= 4_000
     assert world.profile_service.delete(world.by(), made.id, 5) == 6
 
 
@@ -374,7 +379,7 @@ def test_the_history_gives_way_to_a_lowered_limit_before_anything_else():
         world.profile_service.update(world.by(), made.id, n + 1, given=given(hair=f"{n}" * 300))
     world.limit(record_bytes=3_000, history_entries=8)
     world.profile_service.update(world.by(), made.id, 10, given=given(hair="black"))
-    assert len(dumped(world.store.read("mara", made.id))) <= 3_000
+    assert len(dumped(world.stored(made))) <= 3_000
 
 
 def test_a_refined_theory_loses_what_was_gathered_for_the_old_statement(world):
@@ -438,7 +443,7 @@ def test_what_a_change_replaced_removed_and_added_is_taken_back_with_its_proofs(
         world.by(), made.id, 1, given=given(hair="black", shoes="none"), remove=["room"]
     )
     assert [field.name for field in changed.fields] == ["hair", "shoes"]
-    undone = world.profile_service.undo(world.by(), made.id, 2).profile
+    undone = profile_of(world.profile_service.undo(world.by(), made.id, 2))
     assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
     assert undone.version == 3
     _, history = world.profile_service.with_history("mara", made.id)
@@ -451,7 +456,7 @@ def test_an_older_change_is_taken_back_while_nothing_has_touched_what_it_did(wor
     made = world.create(hair="red")
     world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
     world.profile_service.update(world.by(), made.id, 2, given=given(shoes="none"))
-    undone = world.profile_service.undo(world.by(), made.id, 2).profile
+    undone = profile_of(world.profile_service.undo(world.by(), made.id, 2))
     assert {field.name: field.value for field in undone.fields} == {"hair": "red", "shoes": "none"}
     world.profile_service.update(world.by(), made.id, 4, given=given(shoes="two"))
     with pytest.raises(ProfileConflict, match="shoes was changed"):
@@ -508,7 +513,7 @@ def test_a_change_that_could_not_be_taken_back_is_refused_where_it_must_be():
         world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change)
     assert world.profile_service.show("mara", made.id) == made
     world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change[:1])
-    assert world.profile_service.undo(world.by(), made.id, 2).profile.fields[0].value == "x" * 900
+    assert profile_of(world.profile_service.undo(world.by(), made.id, 2)).fields[0].value == "x" * 900
 
 
 def test_taking_back_is_done_once_by_its_user_and_not_for_what_is_forgotten():
@@ -552,7 +557,7 @@ def test_whatever_a_change_did_taking_it_back_leaves_the_facts_as_they_were(befo
     changed = world.profile_service.update(world.by(), made.id, 1, given=given(**after), remove=remove)
     if changed.version == 1:
         return
-    undone = world.profile_service.undo(world.by(), made.id, 2).profile
+    undone = profile_of(world.profile_service.undo(world.by(), made.id, 2))
     assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
 
 

@@ -55,7 +55,9 @@ def test_the_frames_of_session_vectors_are_events_of_the_protocol(session):
 
 @pytest.mark.parametrize("length", [1, MAX_QUERY_CHARS])
 def test_a_query_may_have_1_to_4000_characters(length):
-    assert parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "é" * length})).query == "é" * length
+    action = parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "é" * length}))
+    assert isinstance(action, Ask)
+    assert action.query == "é" * length
 
 
 def test_a_longer_query_is_refused_and_not_repeated():
@@ -66,7 +68,9 @@ def test_a_longer_query_is_refused_and_not_repeated():
 
 
 def asked(query):
-    return parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": query})).query
+    action = parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": query}))
+    assert isinstance(action, Ask)
+    return action.query
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\u202e", "\U000e0041", "\U000e0101", "\x07", "\ue000", "\ufeff"])
@@ -129,7 +133,9 @@ def test_the_name_of_an_unknown_field_is_told_to_the_client_and_not_to_the_log(f
 
 
 def test_a_request_id_is_compared_without_case():
-    assert parse_action(json.dumps({"action": "ask", "requestId": ID.upper(), "query": "x"})).request_id == ID
+    action = parse_action(json.dumps({"action": "ask", "requestId": ID.upper(), "query": "x"}))
+    assert isinstance(action, Ask)
+    assert action.request_id == ID
 
 
 def test_an_actions_defaults():

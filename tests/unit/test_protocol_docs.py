@@ -54,5 +54,6 @@ def test_every_field_of_an_events_parts_is_documented(part):
 
 def test_every_code_of_what_a_search_had_to_do_without_is_documented():
     described = Degraded.model_fields["code"].description
+    assert described is not None
     for code in described.removeprefix("stable: ").split(", "):
         assert f"`{code}`" in TEXT

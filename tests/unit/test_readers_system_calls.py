@@ -37,7 +37,7 @@ def _answer(code: bytes, arch: int, call: int) -> int:
             case 0x15:
                 at += if_so if held == value else if_not
             case 0x06:
-                return value
+                return int(value)
             case _:
                 raise AssertionError(f"no instruction of a filter: {operation:#x}")
 

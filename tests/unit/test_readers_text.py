@@ -263,7 +263,6 @@ def test_a_limit_that_is_reached_is_named(limits: ReadLimits, data: bytes) -> No
 
 
 def test_every_refusal_has_its_own_code() -> None:
-    codes = [
-        kind.code for kind in (DocumentRefused, *DocumentRefused.__subclasses__()) if kind.__module__ == "cicada.errors"
-    ]
+    kinds: list[type[DocumentRefused]] = [DocumentRefused, *DocumentRefused.__subclasses__()]
+    codes = [kind.code for kind in kinds if kind.__module__ == "cicada.errors"]
     assert len(codes) == len(set(codes))

@@ -10,13 +10,13 @@ import pytest
 
 from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
 from cicada.attempts.budgets import RequestBudget
-from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import LogEntry, RequestKey
 from cicada.errors import RequestUnknown, WorkflowUnavailable
 from cicada.protocol.events import Failed, StrategyFailure
 from tests.support.memory import InMemoryConnections, InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, new_head
 
 BROKEN = StrategyFailure(strategy="hybrid", code="stream_broken", reason="It broke off.")
 LOST_S = LEASE_S + LEASE_GRACE_S + 1
@@ -54,7 +54,7 @@ class World:
 
     def begin(self, strategy="rag", failed=(), execution="x1"):
         head = self.log.head(KEY)
-        commit = begin(head, strategy, failed, execution=execution, worker="w", now_s=self.now_s)
+        commit = beginning(head, strategy, failed, execution=execution, now_s=self.now_s)
         return self.log.commit(head, commit)
 
     def recover(self, by="sweep"):
@@ -228,7 +228,7 @@ def test_a_request_that_cannot_be_read_by_this_release_does_not_stop_the_sweep(w
 
 
 def test_every_recovery_is_counted(world):
-    counted = []
+    counted: list[str] = []
     recovery = Recovery(
         world.log, world.connections, world.workflow, on_recovered=counted.append, now_s=lambda: world.now_s
     )

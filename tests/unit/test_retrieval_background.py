@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.support.embedding import WordEmbedder
 
 
 def query(left_s=None, mode="hybrid"):
-    limits = {} if left_s is None else {"limits": TimeLimit(lambda: left_s)}
+    limits: dict[str, Any] = {} if left_s is None else {"limits": TimeLimit(lambda: left_s)}
     return SearchQuery("fog bell", mode=mode, **limits)
 
 
@@ -29,7 +30,7 @@ def held():
 
 def test_what_comes_in_time_is_given_and_what_fails_is_raised():
     assert wait_for(run_in_background(lambda: 7, "test"), 20) == 7
-    failed = Future()
+    failed: Future[int] = Future()
     failed.set_exception(TimeoutError("its own"))
     with pytest.raises(TimeoutError, match="its own"):
         wait_for(failed, 20)
@@ -43,7 +44,7 @@ def test_what_does_not_come_is_waited_for_no_longer(held):
 
 
 def test_what_ends_just_when_its_time_is_over_is_taken():
-    class EndsJustNow(Future):
+    class EndsJustNow(Future[str]):
         def done(self):
             if not super().done():
                 self.set_result("just in time")
@@ -53,7 +54,7 @@ def test_what_ends_just_when_its_time_is_over_is_taken():
 
 
 def test_nobody_waits_for_what_is_not_wanted_any_more(held):
-    stopped = Future()
+    stopped: Future[None] = Future()
     stopped.set_result(None)
     with pytest.raises(Stopped):
         wait_for(run_in_background(held.wait, "test"), 20, stopped=stopped)

@@ -23,7 +23,7 @@ from cicada.retrieval.ports import Filters, Pin, SearchQuery, TimeLimit
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore, WatchedStore
-from tests.support.passages import indexable, make_passages
+from tests.support.passages import indexable, make_passages, script_place
 
 COUNT = 60
 
@@ -92,7 +92,7 @@ def test_a_filtered_search_still_returns_top_k(retriever):
     assert len(result.hits) == 6
     assert {hit.passage.locator.speaker for hit in result.hits} == {"Jon"}
     assert {hit.passage.locator.episode_id for hit in result.hits} <= {"ep5", "ep6"}
-    assert result.searched == sum(p.locator.speaker == "Jon" for p in make_passages(20, start=40))
+    assert result.searched == sum(script_place(p).speaker == "Jon" for p in make_passages(20, start=40))
 
 
 def test_a_search_can_be_limited_to_collections(searching):

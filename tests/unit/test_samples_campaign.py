@@ -65,7 +65,7 @@ class Loaded:
             for collection in INTENTIONS
         }
         self.passages: dict[str, list[dict[str, Any]]] = {
-            collection: [found.line for found in of_collection.values()]  # type: ignore[misc]
+            collection: [found.line for found in of_collection.values()]
             for collection, of_collection in content(self.store).items()
         }
 

@@ -14,6 +14,7 @@ from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content
 from tests.support.ingest import read_here, recipe_for
 from tests.support.object_stores import InMemoryStore
+from tests.support.passages import script_place
 
 SCRIPT = Path(__file__).resolve().parents[2] / "samples" / "script"
 DECLARED = read_declaration((SCRIPT / "collection.yaml").read_bytes(), collection="script")
@@ -38,7 +39,7 @@ def test_every_message_is_in_a_section_and_the_cast_is_filed_under_full_names() 
     assert report.quarantined == ()
     assert must_be_published(store).manifest.declarations == (DECLARED,)
     passages = [Passage.model_validate(found.line) for found in content(store)["script"].values()]
-    sections = Counter((passage.locator.episode_id, passage.metadata[SECTION]) for passage in passages)
+    sections = Counter((script_place(passage).episode_id, passage.metadata[SECTION]) for passage in passages)
     assert {section for episode, section in sections if episode != "ep5"} == {"drafts"}
     assert {section for episode, section in sections if episode == "ep5"} == {"fair_copy"}
     named = Counter(name for passage in passages for name in passage.entities)

@@ -202,5 +202,6 @@ def test_a_cron_expression_is_due_at_the_first_minute_that_fits(cron, moment):
 @given(st.integers(1, 31), MOMENTS)
 def test_the_nearest_weekday_is_a_day_from_monday_to_friday_next_to_the_day_in_its_month(day, moment):
     found = parse_schedule(f"cron(0 0 {day}W * ? *)").after(moment)
+    assert found is not None
     assert found.isoweekday() <= 5
     assert abs(found.day - day) <= (2 if day == 1 or found.month != (found + timedelta(days=3)).month else 1)

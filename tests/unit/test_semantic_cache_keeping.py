@@ -79,7 +79,7 @@ def test_what_could_mislead_another_asker_is_not_kept(
     with caplog.at_level(logging.DEBUG):
         shelf.keep(LOCKED, **changes)
     assert shelf.store.calls == []
-    assert [record.why for record in caplog.records] == [reason]
+    assert [record.__dict__["why"] for record in caplog.records] == [reason]
 
 
 def test_a_very_long_question_is_not_kept(shelf: Shelf) -> None:
@@ -124,7 +124,7 @@ def test_an_answer_that_does_not_fit_into_an_item_is_not_kept(shelf: Shelf, capl
     with caplog.at_level(logging.DEBUG):
         shelf.keep(LOCKED, noise, citations=(VERIFIED.model_copy(update={"sentence": noise}),))
     assert shelf.store.calls == []
-    assert caplog.records[0].why.startswith("too large")
+    assert caplog.records[0].__dict__["why"].startswith("too large")
 
 
 def test_an_answer_that_is_older_than_answers_may_be_is_not_kept(shelf: Shelf) -> None:
@@ -135,21 +135,21 @@ def test_an_answer_that_is_older_than_answers_may_be_is_not_kept(shelf: Shelf) -
 def test_what_is_kept_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         shelf.keep(LOCKED)
-    assert [(record.step, record.where) for record in caplog.records] == [("kept", "cache")]
+    assert [(record.__dict__["step"], record.__dict__["where"]) for record in caplog.records] == [("kept", "cache")]
 
 
 def test_a_store_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     shelf.store.down = True
     shelf.keep(LOCKED)
-    assert [(record.step, record.code, record.dependency) for record in caplog.records] == [
-        ("fault", "cache_unavailable", "cache")
-    ]
+    assert [
+        (record.__dict__["step"], record.__dict__["code"], record.__dict__["dependency"]) for record in caplog.records
+    ] == [("fault", "cache_unavailable", "cache")]
 
 
 def test_a_model_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     shelf.embedder.down = True
     shelf.keep(LOCKED)
-    assert [record.code for record in caplog.records] == ["model_unavailable"]
+    assert [record.__dict__["code"] for record in caplog.records] == ["model_unavailable"]
     assert shelf.store.calls == []
 
 
@@ -170,8 +170,8 @@ def test_a_look_up_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.L
     caplog.set_level("INFO")
     shelf.keep(LOCKED)
     shelf.look_up(LOCKED)
-    told = [record for record in caplog.records if record.step == "looked_up"]
-    assert [(record.outcome, record.compared) for record in told] == [("answer", 1)]
+    told = [record for record in caplog.records if record.__dict__.get("step") == "looked_up"]
+    assert [(record.__dict__["outcome"], record.__dict__["compared"]) for record in told] == [("answer", 1)]
     assert LOCKED not in caplog.text
 
 

@@ -130,6 +130,8 @@ def test_a_model_that_keeps_failing_is_left_alone(monkeypatch):
     monkeypatch.setitem(sys.modules, "agents", SimpleNamespace(build_agents=None))
     path = Path(__file__).parents[2] / "lambdas" / "answer" / "wiring.py"
     spec = importlib.util.spec_from_file_location("answer_wiring", path)
+    assert spec is not None
+    assert spec.loader is not None
     wiring = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(wiring)
     model = Answers(SameQuestion(same=True))
@@ -146,7 +148,11 @@ def test_a_model_that_keeps_failing_is_left_alone(monkeypatch):
 
 def test_the_benchmark_measures_a_model_that_confirms_near_pairs():
     asked = []
-    model = lambda question, earlier, _limits: asked.append((question, earlier)) or True  # noqa: E731
+
+    def model(question, earlier, _limits):
+        asked.append((question, earlier))
+        return True
+
     thresholds = thresholds_of(semantic_cache.MODEL_ID)
     alone, confirmed = (
         semantic_cache.judge(["brahms"], thresholds, semantic_cache.VECTORS, 40, confirm) for confirm in (None, model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,7 +19,7 @@ from tests.simulation.table import Table
 from tests.simulation.workflow import ANSWER, EXHAUSTED, Workflow
 
 NAMES = {"#state": "state", "#log": "log", "#e2": "2"}
-ITEM = {"pk": {"S": "a"}, "state": {"S": "open"}, "n": {"N": "9"}, "log": {"M": {"1": {"S": "x"}}}}
+ITEM: dict[str, Any] = {"pk": {"S": "a"}, "state": {"S": "open"}, "n": {"N": "9"}, "log": {"M": {"1": {"S": "x"}}}}
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_a_frozen_process_goes_on_later(scheduler):
 def test_a_condition_excludes_and_notifies(scheduler):
     concurrency = SimulatedConcurrency(scheduler, unexpected)
     condition = concurrency.condition()
-    order = []
+    order: list[object] = []
 
     def waiter():
         with condition:

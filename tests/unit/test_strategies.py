@@ -30,7 +30,7 @@ from cicada.protocol.events import StrategyFailure
 from cicada.retrieval.ports import Degradation, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.text.tokens import estimated_tokens
-from tests.support.answers import asked, parts, sub_budget
+from tests.support.answers import asked, parts, sub_budget, unsearched
 from tests.support.questions import FixedRetriever, ScriptedModel, passage
 
 BOATHOUSE = passage(7, "I locked the boathouse at ten.")
@@ -148,24 +148,23 @@ def test_a_stop_ends_a_strategy(strategy):
 def test_small_talk_is_answered_without_a_notice_and_without_a_source():
     model = ScriptedModel("Hello!")
     strategy = DirectStrategy(model)
-    retrieved, text, answered = parts(strategy.answer(asked("Hi"), sub_budget()))
-    assert (retrieved, text) == (None, "Hello!")
+    text, answered = unsearched(strategy.answer(asked("Hi"), sub_budget()))
+    assert text == "Hello!"
     assert (answered.citations, answered.grounded, answered.model_id) == (None, False, model.model_id)
     assert strategy.needs == ()
 
 
 def test_the_last_resort_says_that_the_script_could_not_be_consulted():
-    retrieved, text, answered = parts(
+    text, answered = unsearched(
         DirectStrategy(ScriptedModel("I cannot check that.")).answer(asked(failed=(RAG_FAILED,)), sub_budget())
     )
-    assert retrieved is None
     assert text == UNGROUNDED_NOTICE + "I cannot check that."
     assert not answered.grounded
 
 
 def test_small_talk_whose_first_worker_died_is_still_small_talk():
     lost = StrategyFailure(strategy="direct", code="worker_lost", reason="It was interrupted.")
-    _, text, _ = parts(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", failed=(lost,)), sub_budget()))
+    text, _ = unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", failed=(lost,)), sub_budget()))
     assert text == "Hello!"
 
 
@@ -196,7 +195,7 @@ def test_the_log_is_read_for_passages_only_where_something_failed():
     def found_before():
         raise AssertionError
 
-    parts(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", found_before=found_before), sub_budget()))
+    unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", found_before=found_before), sub_budget()))
 
 
 def test_a_direct_answer_by_the_default_settings_costs_less_than_a_tenth_of_a_cent():

@@ -41,7 +41,7 @@ Said = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
 
 def pip_audit_says(results: dict[Dependency, list[VulnerabilityResult]]) -> str:
     """What pip-audit prints, made by its own formatter."""
-    return JsonFormat(output_desc=False, output_aliases=True).format(results, [])
+    return str(JsonFormat(output_desc=False, output_aliases=True).format(results, []))
 
 
 def clean(pins: list[str]) -> str:

@@ -28,7 +28,8 @@ def bill_of(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project() -> dict[str, Any]:
-    return json.loads(bill_of("project"))
+    bill: dict[str, Any] = json.loads(bill_of("project"))
+    return bill
 
 
 @pytest.mark.parametrize("name", ["project", *LAYERS])

@@ -68,9 +68,10 @@ def importing(module: str, names: Collection[str]) -> set[str]:
 
 def words_in(node: ast.AST) -> int:
     """How many words a literal text has that is taken apart into a list of them."""
-    splits = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split"
-    text = node.func.value.value if splits and isinstance(node.func.value, ast.Constant) else ""
-    return len(text.split()) if isinstance(text, str) else 0
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="split")):
+            return len(text.split())
+    return 0
 
 
 def test_no_other_package_reads_the_properties_of_characters():

@@ -179,9 +179,9 @@ def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
     assert told("".join(written_word().findall(text))) == told(text)
     for word, start in written_tokens(text):
         assert text[start : start + len(word)] == word
-    for word in name_words(text):
-        assert text[word.start : word.end] == word.text
-        assert word.capital == word.text[0].isupper()
+    for named in name_words(text):
+        assert text[named.start : named.end] == named.text
+        assert named.capital == named.text[0].isupper()
     assert sum(map(len, identifier_words(text))) >= sum(sign.isalpha() or sign.isdecimal() for sign in text)
     assert set(content_words(text)) <= set(words_of(text))
     assert ways_of_asking(text) <= ways_of_asking(f"{text} {text}")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cicada.errors import IndexMismatch
-from cicada.index.segment_format import Span
+from cicada.index.segment_format import Sections, Span
 from cicada.index.vectors import scan as scan_module
 from cicada.index.vectors import search as search_module
 from cicada.index.vectors.encoding import encode_vectors
@@ -21,7 +21,8 @@ DIMENSIONS = 96
 class OnStore:
     """Sections of which only the head is in memory."""
 
-    def __init__(self, sections: MemorySections) -> None:
+    def __init__(self, sections: Sections) -> None:
+        assert isinstance(sections, MemorySections)
         self.stored = sections
         self.meta, self.head, self.size = sections.meta, sections.head, sections.size
 
@@ -37,7 +38,12 @@ class Store:
 
     def __call__(self, spans: Sequence[Span]) -> list[memoryview]:
         self.rounds.append(list(spans))
-        return gather_resident([Span(span.sections.stored, span.name, span.start, span.length) for span in spans])
+        return gather_resident([in_memory(span) for span in spans])
+
+
+def in_memory(span: Span) -> Span:
+    assert isinstance(span.sections, OnStore)
+    return Span(span.sections.stored, span.name, span.start, span.length)
 
 
 class Corpus:

@@ -19,7 +19,8 @@ COUNT, DIMENSIONS = 1_500, 24
 
 def _vectors() -> np.ndarray:
     rows = np.random.default_rng(4).standard_normal((COUNT, DIMENSIONS), dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
 
 
 VECTORS = _vectors()
