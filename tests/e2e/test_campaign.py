@@ -45,6 +45,8 @@ WICK = "How often is the wick of the jetty lamp trimmed?"
 OTHERS = (SUPPER, BOATHOUSE, WICK)
 _AT_A_TIME = 2
 """Questions: each starts a function, and a busy machine that starts many at once lets the models' calls be late."""
+_TRIES = 3
+"""Of a question whose models were late: a machine that is too busy says nothing about where answers are from."""
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +79,12 @@ def answers(cloud: LocalCloud) -> dict[str, Events]:
     """The example questions' events."""
 
     def answer(question: str) -> Events:
-        with Socket(cloud.websocket_url) as socket:
-            return socket.answer(question)
+        for _ in range(_TRIES):
+            with Socket(cloud.websocket_url) as socket:
+                events = socket.answer(question)
+            if ("hybrid", "model_unavailable") not in failures(events[-1]):
+                break
+        return events
 
     questions = (*QUESTIONS, *OTHERS)
     with ThreadPoolExecutor(_AT_A_TIME) as askers:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.chaos import faults
 from tests.chaos.place import Place
 from tests.chaos.run import Extent, Run
@@ -19,6 +21,7 @@ SMALL = Extent(
 )
 
 
+@pytest.mark.timeout(900)
 def test_nothing_is_lost_doubled_or_left_open_while_workers_die(cloud, issuer, watch, user):
     place = Place(cloud.websocket_url, issuer.token(user), user)
     outcome = asyncio.run(Run(cloud, watch, place, SMALL, SEED).run())
