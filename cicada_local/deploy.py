@@ -33,7 +33,7 @@ OLDEST_NODE = 20
 
 _SOURCES = ("app.py", "cdk.json", "requirements.lock", "package-lock.json", "stacks", "layers", "lambdas")
 _NOT_SOURCES = ("__pycache__", ".DS_Store")
-_KEPT_SYNTHESES = 4
+_KEPT_SYNTHESES = 12
 _TOLD_LINES = 25
 _STACK_LINE = re.compile(r"^(\S+): deploying\.\.\. (\[\d+/\d+\])")
 
