@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from array import array
 from pathlib import Path
@@ -195,11 +194,3 @@ def test_the_longest_query_the_protocol_lets_through_is_read(unit: str):
 @pytest.mark.parametrize("query", ["", " \n\t", "?!?", "...", "\ud800", "\u200b"])
 def test_a_text_without_a_word_has_a_route(query: str):
     check(classify(query))
-
-
-def test_it_brings_neither_numpy_nor_a_client_of_aws():
-    code = (
-        "import sys, cicada.routing.classifier;"
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'numpy', 'boto3', 'botocore'}))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

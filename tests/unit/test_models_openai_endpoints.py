@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -176,18 +174,6 @@ def test_the_version_of_a_model_changes_with_its_endpoints_address():
     assert models().version("groq/cheap") != moved.version("groq/cheap")
     assert models().version("laptop/qwen3:8b") == moved.version("laptop/qwen3:8b")
     assert models().version("amazon.nova-lite-v1:0") == "amazon.nova-lite-v1:0"
-
-
-def test_nothing_of_the_endpoints_is_imported_before_a_model_of_one_is_asked_for():
-    script = (
-        "import sys; from cicada.models.factory import ModelFactory\n"
-        "print([name for name in sys.modules if 'openai' in name or 'endpoint_keys' in name])"
-    )
-    path = str(ROOT / "layers" / "cicada" / "python")
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
 
 
 # --- keys ---
