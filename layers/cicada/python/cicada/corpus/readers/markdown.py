@@ -157,32 +157,41 @@ class _Walk:
         for token in self._tokens:
             if token.level > self._blocks.limits.max_depth:
                 raise DocumentTooLarge(f"is nested more than {self._blocks.limits.max_depth} deep (max_depth)")
-            match token.type:
-                case "blockquote_open" | "blockquote_close":
-                    self._quotes += token.nesting
-                case "list_item_open":
-                    self._items.append(f"{token.info}{token.markup}" if token.info else "-")
-                case "list_item_close":
-                    self._items.pop()
-                case "heading_open":
-                    self._heading = int(token.tag[1:])
-                case "heading_close":
-                    self._heading = 0
-                case "table_open":
-                    self._rows = []
-                case "table_close":
-                    add_table(self._blocks, self._rows, named=True)
-                    self._rows = []
-                case "tr_open":
-                    self._rows.append([])
-                case "inline":
-                    self._inline(token)
-                case "fence" | "code_block":
-                    self._markup.begin_block()
-                    if not self._markup.hidden:
-                        self._blocks.add("code", token.content)
-                case "html_block":
-                    self._text(self._markup.shown(token.content))
+            if token.nesting:
+                self._open_or_close(token)
+            else:
+                self._leaf(token)
+
+    def _open_or_close(self, token: Token) -> None:
+        match token.type:
+            case "blockquote_open" | "blockquote_close":
+                self._quotes += token.nesting
+            case "list_item_open":
+                self._items.append(f"{token.info}{token.markup}" if token.info else "-")
+            case "list_item_close":
+                self._items.pop()
+            case "heading_open":
+                self._heading = int(token.tag[1:])
+            case "heading_close":
+                self._heading = 0
+            case "table_open":
+                self._rows = []
+            case "table_close":
+                add_table(self._blocks, self._rows, named=True)
+                self._rows = []
+            case "tr_open":
+                self._rows.append([])
+
+    def _leaf(self, token: Token) -> None:
+        match token.type:
+            case "inline":
+                self._inline(token)
+            case "fence" | "code_block":
+                self._markup.begin_block()
+                if not self._markup.hidden:
+                    self._blocks.add("code", token.content)
+            case "html_block":
+                self._text(self._markup.shown(token.content))
 
     def _inline(self, token: Token) -> None:
         opened = self._markup.begin_block()

@@ -41,6 +41,12 @@ class ParagraphText:
         """All of it."""
         return "".join(self.parts)
 
+    def add_text(self, text: str, page: int) -> None:
+        """Add a run's text; the paragraph's page is that of its first visible text."""
+        if not self.begun and text.strip():
+            self.page, self.begun = page, True
+        self.parts.append(text)
+
 
 def words_of(paragraph: Element, pages: Pages) -> ParagraphText:
     """The paragraph's text, with its text boxes apart."""
@@ -57,9 +63,7 @@ def _read(element: Element, words: ParagraphText, pages: Pages) -> None:
         if name in _LEFT_OUT or (name == "r" and child.has("rPr", "vanish")):
             continue
         if name == "t":
-            if not words.begun and child.text.strip():
-                words.page, words.begun = pages.number, True
-            words.parts.append(child.text)
+            words.add_text(child.text, pages.number)
         elif name in _WRITTEN:
             words.parts.append(_WRITTEN[name])
         elif name == "br":

@@ -60,8 +60,6 @@ def lines_of(page: PageObject) -> list[TextLine]:
         pieces.clear()
 
     def visit(text: str, cm: Sequence[float], tm: Sequence[float], font: Any, size: float | None) -> None:
-        if not text:
-            return
         x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
         y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
         points = abs(size or 0.0) * math.hypot(tm[2], tm[3]) * math.hypot(cm[2], cm[3])
