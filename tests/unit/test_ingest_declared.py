@@ -197,7 +197,7 @@ def test_a_declaration_that_is_misplaced_is_set_aside_with_the_reason(store, tmp
         ("collection.yml", "a collection is declared in a file called collection.yaml"),
         ("sub/collection.yaml", "declares the collection of its own folder: load sub by itself"),
     ]
-    with pytest.raises(CorpusInvalid, match=r"holds no document beside its collection\.yaml"):
+    with pytest.raises(CorpusInvalid, match=r": no document beside collection\.yaml"):
         source_files([shelf(tmp_path / "only", {"collection.yaml": declared_yaml()})])
 
 

@@ -122,7 +122,7 @@ def test_a_path_that_the_system_cannot_look_up_is_told_and_no_traceback(tmp_path
 
 
 def test_an_empty_folder_holds_no_document(tmp_path):
-    with pytest.raises(CorpusInvalid, match="holds no document"):
+    with pytest.raises(CorpusInvalid, match=": no document"):
         source_files([tmp_path])
 
 

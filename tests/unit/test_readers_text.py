@@ -223,7 +223,7 @@ def test_the_format_is_told_by_the_beginning_and_the_name(source: str, head: byt
     ],
 )
 def test_other_formats_are_refused_by_name(source: str, head: bytes) -> None:
-    with pytest.raises(DocumentUnsupported, match=r"not read"):
+    with pytest.raises(DocumentUnsupported, match=r"unsupported format: .+; supported: "):
         doc_type_of(source, head)
 
 

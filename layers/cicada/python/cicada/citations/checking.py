@@ -274,10 +274,13 @@ def resolve(reference: Reference, sources: Sequence[Source]) -> Resolved:
     there = [] if reference.file is None else [one for one in sources if _misplaced(reference, one) is None]
     if len(there) == 1:
         return Resolved(there[0].n, there[0])
-    reason = f"there is no passage {'with this number' if reference.n is not None else f'from {reference.file}'}"
-    if there:
-        reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
-    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
+    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", _why_none(reference, len(there))))
+
+
+def _why_none(reference: Reference, count: int) -> str:
+    if count:
+        return f"{count} passages are from {reference.file}: the marker does not tell which it means"
+    return f"there is no passage {'with this number' if reference.n is not None else f'from {reference.file}'}"
 
 
 def _misplaced(reference: Reference, source: Source) -> Objection | None:

@@ -62,7 +62,16 @@ def shape_of(query: str) -> tuple[str, ...]:
 
 
 def _patterns(query: str) -> Iterator[str]:
-    """N-grams of a question with ``C`` for each word that tells something, ``N`` for a name: *who C the C*."""
+    """N-grams of a question's signs: *who C the C*."""
+    signs = _signs(query)
+    for size in _PATTERN_SIZES:
+        yield from (f"M{' '.join(signs[at : at + size])}" for at in range(len(signs) - size + 1))
+    if len(signs) <= _MOST_SIGNS:
+        yield f"W{' '.join(signs)}"
+
+
+def _signs(query: str) -> list[str]:
+    """A question's words with ``C`` for each content word (once for a run without spaces), ``N`` for each name."""
     signs = ["^"]
     for word in _WORD.findall(plain(query)):
         if word[0].isdigit():
@@ -73,8 +82,4 @@ def _patterns(query: str) -> Iterator[str]:
             signs.append("N")
         elif signs[-1] != "C" or not is_unspaced(word):
             signs.append("C")
-    signs.append("$")
-    for size in _PATTERN_SIZES:
-        yield from (f"M{' '.join(signs[at : at + size])}" for at in range(len(signs) - size + 1))
-    if len(signs) <= _MOST_SIGNS:
-        yield f"W{' '.join(signs)}"
+    return [*signs, "$"]

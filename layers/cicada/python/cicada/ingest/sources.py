@@ -73,8 +73,7 @@ def source_files(paths: Sequence[Path]) -> SourceFiles:
     _raise_if_any(problems)
     declaration = files.pop(DECLARATION, None)
     if not (files or refused):
-        beside = "" if declaration is None else f" beside its {DECLARATION}"
-        raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document{beside}")
+        raise CorpusInvalid(f"{', '.join(map(str, paths))}: no document{f' beside {DECLARATION}' * bool(declaration)}")
     return SourceFiles(tuple(files.values()), tuple(refused), declaration)
 
 

@@ -19,16 +19,16 @@ _BY_SUFFIX: dict[str, DocType] = {
 SUFFIXES = tuple(_BY_SUFFIX)  # supported file name endings
 
 _FOREIGN = {
-    b"PK\x03\x04": "a ZIP archive",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "a file of an old Office program",
-    b"\x1f\x8b": "compressed by gzip",
-    b"\x89PNG": "an image",
-    b"\xff\xd8\xff": "an image",
-    b"GIF8": "an image",
+    b"PK\x03\x04": "ZIP archive",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "binary Office document (.doc, .xls, .ppt)",
+    b"\x1f\x8b": "gzip",
+    b"\x89PNG": "image",
+    b"\xff\xd8\xff": "image",
+    b"GIF8": "image",
     b"{\\rtf": "Rich Text",
-    b"\x7fELF": "a program",
-    b"MZ\x90": "a program",
-    b"SQLite format 3": "a database",
+    b"\x7fELF": "executable",
+    b"MZ\x90": "executable",
+    b"SQLite format 3": "SQLite database",
 }
 _PDF = re.compile(rb"%PDF-\d")
 _PDF_WITHIN_BYTES = 1_024  # PDF viewers accept the mark within these
@@ -50,14 +50,14 @@ def doc_type_of(source: str, head: bytes) -> DocType:
     if found in ("pdf", "docx"):
         return found
     if what := next((what for mark, what in _FOREIGN.items() if head.startswith(mark)), None):
-        raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
+        raise DocumentUnsupported(f"unsupported format: {what}; supported: {', '.join(SUFFIXES)}")
     if found == "json":
         return "script" if is_of_a_script(_names_of_first_object(head)) else "json"
     if found:
         return found
     if not suffix and b"\0" not in head:
         return "text"
-    raise DocumentUnsupported(f"{suffix or 'binary data'} is not read; read are {', '.join(SUFFIXES)}")
+    raise DocumentUnsupported(f"unsupported format: {suffix or 'binary data'}; supported: {', '.join(SUFFIXES)}")
 
 
 def _names_of_first_object(head: bytes) -> set[str]:
