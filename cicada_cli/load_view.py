@@ -48,10 +48,10 @@ def words_of_script(report: LoadReport, compacted: Compacted | None, took_s: flo
     version = compacted.version if compacted else written.version
     if not written.published:
         stays = "is" if compacted else "stays"
-        return f"{report.collection} holds these {what} already.\nVersion {version} {stays} current."
+        return f"{report.collection}: {what} already indexed.\nVersion {version} {stays} current."
     lines = [
-        f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, {written.added:,} of them new "
-        f"or changed, {written.embedded:,} newly embedded, in {took_s:.1f} s."
+        f"{report.collection}: indexed {what} ({counted(written.passages, 'passage')}, {written.added:,} of them new "
+        f"or changed; {written.embedded:,} embedded) in {took_s:.1f} s."
     ]
     if report.undeclared:
         lines.append(words_of_undeclared(report.collection))
@@ -69,12 +69,11 @@ def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: f
     version = compacted.version if compacted else report.version
     lines = []
     if report.loaded:
-        told = f"{report.collection} now holds {counted(report.loaded, 'document')} of these"
-        if report.unchanged:
-            told += f", {report.unchanged:,} of them just so before"
+        unchanged = f", {report.unchanged:,} of them unchanged" if report.unchanged else ""
         lines.append(
-            f"{told}: {counted(report.added, 'passage')} new or changed, {report.deleted:,} gone or changed, "
-            f"{counted(report.embedded, 'text')} embedded, in {took_s:.1f} s{_price(report.cost_usd)}."
+            f"{report.collection}: indexed {counted(report.loaded, 'document')}{unchanged} "
+            f"({counted(report.added, 'passage')} new or changed, {report.deleted:,} removed or changed; "
+            f"{counted(report.embedded, 'text')} embedded) in {took_s:.1f} s{_price(report.cost_usd)}."
         )
     if report.removed:
         lines.append(f"Removed: {_names(report.removed)}.")

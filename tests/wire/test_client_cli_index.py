@@ -85,7 +85,7 @@ def places(found: list[dict[str, Any]]) -> list[str]:
 def test_a_script_is_loaded_and_found(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["load", str(script)]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("script now holds 4 messages of 2 episodes from 1 file: ")
+    assert told.out.startswith("script: indexed 4 messages of 2 episodes from 1 file ")
     for stage in ("reading: 1 of 1 files", "writing: 1 of 1 segments", "publishing: 1 of 1 version"):
         assert stage in told.err
     found = hits(capsys, "who rang the bell in the night")
@@ -116,7 +116,7 @@ def test_what_is_there_already_is_said_to_be(script: Path, capsys: pytest.Captur
     main(["load", str(script)])
     capsys.readouterr()
     assert main(["load", str(script)]) == 0
-    assert "holds these 4 messages of 2 episodes from 1 file already" in capsys.readouterr().out
+    assert "4 messages of 2 episodes from 1 file already indexed" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("bucket")

@@ -99,7 +99,7 @@ def _untitled(bedrock: BedrockService) -> list[str]:
 def test_a_folder_of_documents_is_loaded_and_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["load", str(folder), "--collection", "shelf"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("shelf now holds 4 documents of these: ")
+    assert told.out.startswith("shelf: indexed 4 documents (")
     for stage in ("preparing: 4 of 4 documents", "writing: 1 of 1 segments", "publishing: 1 of 1 version"):
         assert stage in told.err
     assert sources(capsys) == set(TEXTS)
@@ -124,7 +124,7 @@ def test_poison_is_named_with_its_reason_and_the_rest_is_loaded(
     (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     assert main(["load", str(folder), "--collection", "shelf"]) == Exit.INCOMPLETE
     told = capsys.readouterr()
-    assert "4 documents of these" in told.out
+    assert "indexed 4 documents" in told.out
     assert "2 documents could not be loaded" in told.err
     assert "photo.jpg: " in told.err
     assert "(document_unsupported)" in told.err

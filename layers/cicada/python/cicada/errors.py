@@ -244,7 +244,7 @@ class ProfileUnknown(CicadaError):
 class ProfileInvalid(CicadaError):
     """A profile, or a change to one, breaks a rule or a limit; the message names it."""
 
-    code, told = "profile_invalid", "The profile cannot be changed so."
+    code, told = "profile_invalid", "Invalid profile change."
 
 
 class ProfileConflict(CicadaError):
