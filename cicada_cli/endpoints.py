@@ -29,11 +29,7 @@ _SPELT: Mapping[str, str] = {
 
 
 def models_at(
-    aws: Aws,
-    endpoints: Endpoints | None = None,
-    *,
-    secrets: Aws | None = None,
-    environ: Mapping[str, str] = os.environ,
+    aws: Aws, endpoints: Endpoints | None = None, *, secrets: Aws | None = None, environ: Mapping[str, str] = os.environ
 ) -> ModelFactory:
     """Makes models of Bedrock and of endpoints.
 

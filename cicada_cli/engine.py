@@ -34,9 +34,7 @@ def add_engine(
 ) -> None:
     """Add the command to the grammar; ``run`` carries it out."""
     parser = commands.add_parser(
-        "engine",
-        help="load a managed search engine",
-        description="Managed engines, which search in the index's place.",
+        "engine", help="load a managed search engine", description="Managed engines, which search in the index's place."
     )
     actions = parser.add_subparsers(dest="engine_command", required=True, metavar="COMMAND")
     loading = actions.add_parser(

@@ -70,10 +70,7 @@ class LoadOptions:
             verify=args.verify,
             add=args.add,
             chunks=ChunkOptions(
-                chunk_size=args.chunk_size,
-                overlap=args.overlap,
-                boundaries=args.boundaries,
-                similarity=args.similarity,
+                chunk_size=args.chunk_size, overlap=args.overlap, boundaries=args.boundaries, similarity=args.similarity
             ),
             enrichment=EnrichmentOptions(
                 entities=args.entities,

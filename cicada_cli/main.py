@@ -169,9 +169,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     rolling.set_defaults(run=_rollback)
 
     compacting = actions.add_parser(
-        "compact",
-        help="merge small segments",
-        description="Merge small segments and drop deleted rows, if due.",
+        "compact", help="merge small segments", description="Merge small segments and drop deleted rows, if due."
     )
     compacting.add_argument("--collection", help="only this collection (default: all)")
     compacting.set_defaults(run=_compact)
@@ -225,10 +223,7 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
     )
     parser.add_argument(
-        "--asker",
-        type=argument_types.digest,
-        metavar="DIGEST",
-        help="only this user's request, if several have the id",
+        "--asker", type=argument_types.digest, metavar="DIGEST", help="only this user's request, if several have the id"
     )
     parser.add_argument("--every-line", action="store_true", help="also show log lines that are not steps")
     parser.add_argument("--json", action="store_true", help="the timeline as a JSON object")

@@ -203,11 +203,7 @@ class _Facts(argparse.Action):
     """Keeps the facts; one field has one value."""
 
     def __call__(
-        self,
-        _parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        _option: str | None = None,
+        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
     ) -> None:
         fields = [name_key(field) for field, _ in values]
         twice = next((field for field, _ in values if fields.count(name_key(field)) > 1), None)

@@ -232,13 +232,7 @@ def _attempts(lines: Sequence[LogLine], *, cut: bool) -> Iterable[AttemptTrace]:
         gone_on = not cut and (over or place + 1 < len(openings))
         outcome, code = _outcome(own, gone_on=gone_on)
         yield AttemptTrace(
-            number,
-            opening.text("strategy") or "?",
-            opening.text("worker"),
-            opening.at_ms,
-            outcome,
-            code,
-            own,
+            number, opening.text("strategy") or "?", opening.text("worker"), opening.at_ms, outcome, code, own
         )
 
 

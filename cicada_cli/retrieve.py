@@ -60,12 +60,7 @@ def add_retrieve(
     )
     add = parser.add_argument
     add("query", nargs="?", default="", help="the question; `--pipeline facets` needs none")
-    add(
-        "--pipeline",
-        choices=get_args(PipelineName),
-        default="advanced",
-        help="which stages (default: %(default)s)",
-    )
+    add("--pipeline", choices=get_args(PipelineName), default="advanced", help="which stages (default: %(default)s)")
     add("--search-type", choices=get_args(SearchType), default="hybrid", help="how to search (default: %(default)s)")
     add(
         "--top-k",
@@ -220,12 +215,7 @@ def _lines(response: RetrieveResponse) -> list[str]:
         return [line for facet in response.facets for line in _facet_lines(facet)]
     return [
         "\t".join(
-            (
-                f"{_ranked_by(one):.6f}",
-                printable(one.id),
-                _where(one),
-                clipped(printable(one.content), EXCERPT_CHARS),
-            )
+            (f"{_ranked_by(one):.6f}", printable(one.id), _where(one), clipped(printable(one.content), EXCERPT_CHARS))
         )
         for one in response.documents
     ]

@@ -28,9 +28,7 @@ NEEDS = ("bucket",)
 _P = ParamSpec("_P")
 
 
-def _on_the_store(
-    command: Callable[Concatenate[ObjectStore, _P], Exit],
-) -> Callable[Concatenate[Deployment, _P], Exit]:
+def _on_the_store(command: Callable[Concatenate[ObjectStore, _P], Exit]) -> Callable[Concatenate[Deployment, _P], Exit]:
     """A command of the deployment's store, whose failures are told."""
 
     @wraps(command)

@@ -19,12 +19,7 @@ from cicada.protocol.profiles import ProfileReply
 from cicada_client.call import Call, CallReply
 from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
 from cicada_client.connection_manager import ConnectionManager, Status, TokenProvider
-from cicada_client.errors import (
-    AnswerFailed,
-    ClientError,
-    ConnectionLost,
-    InvalidQuestion,
-)
+from cicada_client.errors import AnswerFailed, ClientError, ConnectionLost, InvalidQuestion
 from cicada_client.exchange import Exchange
 from cicada_client.frames import UnknownEvent
 from cicada_client.profiles import ProfilesClient

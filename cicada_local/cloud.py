@@ -49,14 +49,7 @@ CALLBACK_VARIABLE = "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"
 class Cloud:
     """All stand-ins, wired to each other."""
 
-    def __init__(
-        self,
-        port: int,
-        places: Places,
-        *,
-        environment: Mapping[str, str],
-        stop: Callable[[], None],
-    ) -> None:
+    def __init__(self, port: int, places: Places, *, environment: Mapping[str, str], stop: Callable[[], None]) -> None:
         """Load everything; takes about two seconds, and no request is answered yet.
 
         Args:

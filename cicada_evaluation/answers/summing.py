@@ -11,14 +11,7 @@ from cicada_evaluation.answers.finding import FoundPassages
 from cicada_evaluation.answers.judging import AnswerJudgement, Judge
 from cicada_evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
 from cicada_evaluation.confidence import mean_interval
-from cicada_evaluation.report import (
-    AnswerEstimate,
-    AnswerResult,
-    AnswersCost,
-    AnswersResult,
-    JudgeUse,
-    Latency,
-)
+from cicada_evaluation.report import AnswerEstimate, AnswerResult, AnswersCost, AnswersResult, JudgeUse, Latency
 from cicada_evaluation.running import latency
 
 

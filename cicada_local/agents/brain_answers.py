@@ -107,11 +107,7 @@ def verdict_of(passages: Sequence[Found]) -> Verdict:
 def verdict_given(passages: Sequence[Found]) -> dict[str, Any]:
     """The verdict as a tool takes it, with the passages that it rests on."""
     numbers = {side: [one.passage.number for one in strongest(passages, side)] for side in ("for", "against")}
-    return {
-        "verdict": verdict_of(passages),
-        "passages_for": numbers["for"],
-        "passages_against": numbers["against"],
-    }
+    return {"verdict": verdict_of(passages), "passages_for": numbers["for"], "passages_against": numbers["against"]}
 
 
 def _outweighs(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -133,7 +133,4 @@ def _judged(situation: Situation, theory: Record | None, statement: str) -> Step
     return weighed(situation, statement)
 
 
-THEORY_DEEDS: dict[Deed, Callable[[Situation], Step]] = {
-    "state": _state,
-    "refine": _refine,
-}
+THEORY_DEEDS: dict[Deed, Callable[[Situation], Step]] = {"state": _state, "refine": _refine}

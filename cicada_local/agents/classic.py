@@ -122,12 +122,7 @@ class ClassicAgents:
         response = StreamedResponse(str(uuid.uuid4()), close_delimited=False)
         response.headers["x-amzn-bedrock-agent-content-type"] = "application/json"
         response.headers["x-amz-bedrock-agent-session-id"] = session_id
-        about = {
-            "agentId": agent_id,
-            "agentAliasId": alias_id,
-            "agentVersion": version.number,
-            "sessionId": session_id,
-        }
+        about = {"agentId": agent_id, "agentAliasId": alias_id, "agentVersion": version.number, "sessionId": session_id}
         stream = AgentStream(request, response, about, traced=asked.get("enableTrace", False))
         await stream.open()
         session.busy = True

@@ -63,11 +63,7 @@ class AgentStream:
         }
         if invocation_id is not None:
             made["invocationId"] = invocation_id
-        invocation = {
-            "invocationType": "ACTION_GROUP",
-            "traceId": self._trace_id,
-            "actionGroupInvocationInput": made,
-        }
+        invocation = {"invocationType": "ACTION_GROUP", "traceId": self._trace_id, "actionGroupInvocationInput": made}
         await self._orchestration({"invocationInput": invocation})
 
     async def observes(self, text: str, *, reprompts: bool) -> None:

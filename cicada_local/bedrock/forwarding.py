@@ -170,8 +170,7 @@ class Forwarding:
         )
         turns, answer = turns_of(body), None if form is None else answer_of(form)
         return _Writing(
-            request,
-            lambda caller: chat.stream(turns, answer=answer, time_budget_s=ANSWER_BUDGET_S, call_scope=caller),
+            request, lambda caller: chat.stream(turns, answer=answer, time_budget_s=ANSWER_BUDGET_S, call_scope=caller)
         )
 
 

@@ -249,11 +249,7 @@ class BedrockRuntime:
         vectors = await asyncio.get_running_loop().run_in_executor(None, self._embed, [asked.text])
         vector = _resize(vectors[0], asked.dimensions)
         return web.json_response(
-            {
-                "embedding": vector,
-                "embeddingsByType": {"float": vector},
-                "inputTextTokenCount": asked.input_tokens,
-            }
+            {"embedding": vector, "embeddingsByType": {"float": vector}, "inputTextTokenCount": asked.input_tokens}
         )
 
     async def _invoke_rerank(self, request: web.Request, model: RerankModel) -> web.StreamResponse:
@@ -320,11 +316,7 @@ class BedrockRuntime:
                 step, asked, fault=mode, reasons=model.reasons, stop_reason=stop.get("stop_reason")
             )
         return compose(
-            step.text,
-            asked,
-            stop_reason=stop.get("stop_reason"),
-            stop_after=stop.get("after"),
-            reasons=model.reasons,
+            step.text, asked, stop_reason=stop.get("stop_reason"), stop_after=stop.get("after"), reasons=model.reasons
         )
 
     async def _step(self, asked: ConverseRequest, form: Tool | None) -> Step:

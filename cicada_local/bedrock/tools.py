@@ -62,10 +62,7 @@ def read_tools(config: Any, model: TextModel) -> Offer | None:
             f"The model returned the following errors: tool_choice: Tool '{chosen}' not found in provided tools"
         )
     return Offer(
-        tuple(offered.values()),
-        None if chosen is None else offered[chosen],
-        must,
-        count_tokens(json.dumps(specs)),
+        tuple(offered.values()), None if chosen is None else offered[chosen], must, count_tokens(json.dumps(specs))
     )
 
 

@@ -38,11 +38,7 @@ def _create_alias(declaration: Declaration) -> Resource:
     store.put_alias(agent_id, alias_id, declaration.properties)
     return Resource(
         f"{agent_id}|{alias_id}",
-        {
-            "AgentAliasId": alias_id,
-            "AgentAliasArn": alias_arn(agent_id, alias_id),
-            "AgentAliasStatus": "PREPARED",
-        },
+        {"AgentAliasId": alias_id, "AgentAliasArn": alias_arn(agent_id, alias_id), "AgentAliasStatus": "PREPARED"},
         replace=lambda properties: store.put_alias(agent_id, alias_id, properties),
         remove=lambda: store.delete_alias(agent_id, alias_id),
     )
@@ -60,9 +56,4 @@ define(
     attributes=("AgentId", "AgentArn", "AgentVersion", "AgentStatus"),
     name_property="AgentName",
 )
-define(
-    ALIAS,
-    create=_create_alias,
-    update=_update,
-    attributes=("AgentAliasId", "AgentAliasArn", "AgentAliasStatus"),
-)
+define(ALIAS, create=_create_alias, update=_update, attributes=("AgentAliasId", "AgentAliasArn", "AgentAliasStatus"))

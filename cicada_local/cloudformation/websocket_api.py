@@ -55,12 +55,7 @@ def _create_api(declaration: Declaration) -> Resource:
         APIS.pop(api_id, None)
 
     endpoint = f"wss://{api_id}.execute-api.{declaration.region_name}.amazonaws.com"
-    return Resource(
-        api_id,
-        {"ApiId": api_id, "ApiEndpoint": endpoint},
-        replace=replace,
-        remove=remove,
-    )
+    return Resource(api_id, {"ApiId": api_id, "ApiEndpoint": endpoint}, replace=replace, remove=remove)
 
 
 def _create_part(declaration: Declaration, id_attribute: str, parts: Parts, id_property: str | None) -> Resource:

@@ -32,11 +32,7 @@ class CallbackApi:
     """Posts to connections, describes them and closes them."""
 
     def __init__(
-        self,
-        lookup: Callable[[str, str], ApiConfig | None],
-        connections: Connections,
-        faults: Faults,
-        limits: Limits,
+        self, lookup: Callable[[str, str], ApiConfig | None], connections: Connections, faults: Faults, limits: Limits
     ) -> None:
         self._lookup = lookup
         self._connections = connections

@@ -48,14 +48,7 @@ from aiohttp import web
 from cicada_local import service_model
 from cicada_local.aws_json import json_response
 from cicada_local.faults import Faults
-from cicada_local.insights.errors import (
-    InvalidParameter,
-    LimitExceeded,
-    LogsError,
-    NotFound,
-    Throttled,
-    Unsigned,
-)
+from cicada_local.insights.errors import InvalidParameter, LimitExceeded, LogsError, NotFound, Throttled, Unsigned
 from cicada_local.insights.events import fields_of, read_events
 from cicada_local.insights.query import MAX_LIMIT, Query, parse
 from cicada_local.places import ACCOUNT_ID
@@ -95,11 +88,7 @@ class Insights:
         self._faults = faults
         self._model = service_model.load("logs")
         self._queries: dict[str, _Running] = {}
-        self._operations = {
-            "StartQuery": self._start,
-            "GetQueryResults": self._results,
-            "StopQuery": self._stop,
-        }
+        self._operations = {"StartQuery": self._start, "GetQueryResults": self._results, "StopQuery": self._stop}
 
     def add_routes(self, app: web.Application) -> None:
         """Answer what is meant for Insights, whatever its path: the target header alone says so."""

@@ -62,10 +62,7 @@ _NAME_WORD = re.compile(r"[^\W\d_][\w'’]{2,}")
 _KINDS = tuple(
     (re.compile(asks, re.IGNORECASE), meant)
     for asks, meant in (
-        (
-            rf"{_WHO}|^about\b|\bwhat (?:do we know|is \S+ part)",
-            "who a person is",
-        ),
+        (rf"{_WHO}|^about\b|\bwhat (?:do we know|is \S+ part)", "who a person is"),
         (
             r"\bwhere did we|^where\b|\bplace|\bwhat did we find|\bas we saw\b|\bchanged since",
             "a place that was visited",

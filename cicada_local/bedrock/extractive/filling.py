@@ -87,11 +87,7 @@ def fill_from_words(system: str, user: str, tool: Tool) -> dict[str, Any]:
 
 class _Filling:
     def __init__(
-        self,
-        definitions: Mapping[str, Any],
-        each: Sequence[_About],
-        system: str,
-        embedder: SentenceEmbedder | None,
+        self, definitions: Mapping[str, Any], each: Sequence[_About], system: str, embedder: SentenceEmbedder | None
     ) -> None:
         self._definitions = definitions
         self._each = each

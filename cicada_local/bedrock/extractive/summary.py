@@ -22,8 +22,7 @@ def summary(texts: Sequence[str], most: int = 2) -> str:
     frequency = Counter(word for words in stems for word in words)
     first = telling[0]
     central = sorted(
-        telling[1:],
-        key=lambda place: (-sum(frequency[word] for word in stems[place]) / (len(stems[place]) + 3), place),
+        telling[1:], key=lambda place: (-sum(frequency[word] for word in stems[place]) / (len(stems[place]) + 3), place)
     )
     chosen = sorted([first, *central[: most - 1]])
     return " ".join(said[place][:MAX_SENTENCE_CHARS] for place in chosen)
