@@ -25,8 +25,7 @@ class AskedAnswers:
     endpoints: Path | None
     at_once: int
     min_score: float
-    prompt_passages: int | None
-    """What a deployment takes when None."""
+    prompt_passages: int | None  # what a deployment takes when None
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> AskedAnswers | None:

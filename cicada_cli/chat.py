@@ -41,8 +41,7 @@ class Chat:
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     read: Callable[[str], str] | None = None
     """Shows a prompt and returns a line, or raises EOFError; what :meth:`run` reads by."""
-    answer: Answer | None = None
-    """The last one."""
+    answer: Answer | None = None  # the last one
     left: bool = False
 
     def run(self, read: Callable[[str], str]) -> Exit:

@@ -84,8 +84,7 @@ class Aws:
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
-    local: bool = False
-    """The endpoint is a local cloud's: any credentials do, and none of the user's are sent to it."""
+    local: bool = False  # the endpoint is a local cloud's: any credentials do, and none of the user's are sent to it
 
     def client(self, service: str, config: Config) -> Any:
         """A boto3 client.

@@ -210,8 +210,7 @@ class _Model:
 
     embedder: BedrockEmbedder
     meter: MeteredClient
-    runtime: Aws
-    """Where models are called."""
+    runtime: Aws  # where models are called
     aws: Aws
     deployment: Deployment | None
 

@@ -26,8 +26,7 @@ class EvaluateOptions:
     """The command line."""
 
     datasets: tuple[Path, ...]
-    modes: tuple[str, ...]
-    """Ways to search, pipelines among them."""
+    modes: tuple[str, ...]  # ways to search, pipelines among them
     limit: int | None
     recall: tuple[int, ...]
     seed: int
@@ -47,10 +46,8 @@ class EvaluateOptions:
     gate: str | None
     gate_against: Path | None
     tolerance: float
-    version: str
-    """Of Cicada."""
-    answers: AskedAnswers | None = None
-    """What is to be measured of answers; None where retrieval is measured."""
+    version: str  # of Cicada
+    answers: AskedAnswers | None = None  # what is to be measured of answers; None where retrieval is measured
 
     @classmethod
     def of(cls, args: argparse.Namespace, aws: Aws, version: str) -> EvaluateOptions:

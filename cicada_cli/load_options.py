@@ -31,16 +31,14 @@ class LoadOptions:
     """The command line."""
 
     paths: tuple[Path, ...]
-    collection: str | None = None
-    """None for that of its kind."""
+    collection: str | None = None  # none for that of its kind
     start_over: bool = False
     verify: bool = False
     add: bool = False
     chunks: ChunkOptions = field(default_factory=ChunkOptions)
     enrichment: EnrichmentOptions = field(default_factory=EnrichmentOptions)
     metadata: Mapping[str, str] | None = None
-    as_documents: bool = False
-    """Something was given that a script loaded as a whole does not have."""
+    as_documents: bool = False  # something was given that a script loaded as a whole does not have
     workers: int = DEFAULT_WORKERS
     estimate: bool = False
     yes: bool = False

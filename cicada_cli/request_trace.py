@@ -23,12 +23,9 @@ _TROUBLE = ("WARNING", *_ERRORS)
 class LogLine:
     """One line of a function's log."""
 
-    at_ms: int
-    """Epoch milliseconds."""
-    group: str
-    """The log group that it stands in."""
-    fields: Mapping[str, Any]
-    """The JSON object that the function logged."""
+    at_ms: int  # epoch milliseconds
+    group: str  # the log group that it stands in
+    fields: Mapping[str, Any]  # the JSON object that the function logged
 
     @property
     def step(self) -> str | None:
@@ -84,8 +81,7 @@ class TracedSpend:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float = 0.0
-    """Of those whose cost is known."""
+    cost_usd: float = 0.0  # of those whose cost is known
     unpriced: int = 0
     """Calls whose cost is not known: the model's price is not, or the stream broke off before it told its tokens."""
 
@@ -123,8 +119,7 @@ class AttemptTrace:
     worker: str | None
     began_ms: int
     outcome: Outcome
-    code: str | None
-    """Why it failed, if it said so."""
+    code: str | None  # why it failed, if it said so
     lines: tuple[LogLine, ...] = field(repr=False)
 
     @property
@@ -143,13 +138,10 @@ class RequestTrace:
     """All that the log tells of one request. There is at least one line."""
 
     request_id: str
-    lines: tuple[LogLine, ...]
-    """In order."""
+    lines: tuple[LogLine, ...]  # in order
     attempts: tuple[AttemptTrace, ...]
-    asker: str | None = None
-    """Whose request it is, where the lines tell; several users' requests may have one id."""
-    cut: bool = False
-    """Whether lines are missing between the first ones and the end."""
+    asker: str | None = None  # whose request it is, where the lines tell; several users' requests may have one id
+    cut: bool = False  # whether lines are missing between the first ones and the end
 
     @classmethod
     def of(

@@ -95,8 +95,7 @@ class JsonLines:
 class PeopleView:
     """What the views for people share: they follow the events, and print what stays at the end."""
 
-    answer: Answer | None = None
-    """What came of it; None while the block lasts, and where no event came."""
+    answer: Answer | None = None  # what came of it; None while the block lasts, and where no event came
 
     def __init__(self, out: Console, *, sources: bool) -> None:
         self._out = out

@@ -30,8 +30,7 @@ class Pair:
     sentence: str
     passage: str
     supported: bool
-    kind: str
-    """How the sentence says it, or what is wrong with it."""
+    kind: str  # how the sentence says it, or what is wrong with it
     language: str
     speaker: str | None = None
     source: str | None = None

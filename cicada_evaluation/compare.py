@@ -15,17 +15,13 @@ class Compared:
     """One measure of one set: the second system against the first."""
 
     set_name: str
-    first: str
-    """The mode; of answers the mode and the generator."""
+    first: str  # the mode; of answers the mode and the generator
     second: str
     measure: str
     first_mean: float
-    second_mean: float
-    """Both over the queries that the two have in common."""
-    difference: Difference
-    """Second less first."""
-    wins: int
-    """Queries on which the second is better."""
+    second_mean: float  # both over the queries that the two have in common
+    difference: Difference  # second less first
+    wins: int  # queries on which the second is better
     losses: int
     queries: int
 

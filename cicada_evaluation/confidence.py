@@ -37,8 +37,7 @@ class Difference:
     """The mean of paired differences, its 95 % confidence interval, and what chance alone would do."""
 
     interval: Interval
-    p_value: float
-    """How often differences of random sign have a mean as far from 0, in (0, 1]; two-sided."""
+    p_value: float  # how often differences of random sign have a mean as far from 0, in (0, 1]; two-sided
 
 
 def mean_interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:

@@ -25,8 +25,7 @@ class GateCondition:
     measure: str
     relation: str
     bound: float
-    mode: str | None = None
-    """Alone, it speaks of all generators over it; ``<mode>+<generator>`` of one."""
+    mode: str | None = None  # Alone, it speaks of all generators over it; ``<mode>+<generator>`` of one
     set_name: str | None = None
 
     def __str__(self) -> str:

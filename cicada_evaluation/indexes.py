@@ -38,14 +38,12 @@ ENGINE_BUDGET_S = 30.0
 class Engines:
     """What is searched with beside the shards: where the managed engines are, empty where there is none; pipelines."""
 
-    client: Callable[..., Any]
-    """Makes boto3's client of a service, as ``boto3.client`` does."""
+    client: Callable[..., Any]  # makes boto3's client of a service, as ``boto3.client`` does
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
     pipelines: Callable[[Retriever, Embedder], Pipelines] = Pipelines
     """Makes the pipelines over a retriever, with its embedding model."""
-    for_answers: bool = False
-    """Pipelines search as the strategies use them: without captions."""
+    for_answers: bool = False  # pipelines search as the strategies use them: without captions
 
 
 @contextmanager

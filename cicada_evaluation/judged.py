@@ -37,14 +37,11 @@ class JudgedSet:
     queries: tuple[Query, ...]
     judgements: Mapping[str, Mapping[str, int]]
     """By query and document: the gain, 0 for what was judged not to be relevant. Each query has one above 0."""
-    left_out: int
-    """Queries that nothing relevant is known for: no measure says anything of them."""
+    left_out: int  # queries that nothing relevant is known for: no measure says anything of them
     corpus: tuple[Indexable, ...]
     """What is to be searched; empty when the set has queries only, for an index that holds its corpus already."""
-    corpus_digest: str | None
-    """Of the corpus' files; None without them."""
-    notes: tuple[str, ...] = ()
-    """What the reader of a result should know of the set."""
+    corpus_digest: str | None  # of the corpus' files; None without them
+    notes: tuple[str, ...] = ()  # what the reader of a result should know of the set
     gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By query, where the set tells it: the answer in words, each of which is right."""
     without_judgements: tuple[Query, ...] = ()

@@ -34,16 +34,11 @@ class Latency(CorpusModel):
 class Measured:
     """What is compared and held against gates: one way to search, or one generator's answers over one."""
 
-    name: str
-    """The mode; of answers ``<mode>+<generator>``."""
-    estimates: Mapping[str, MeanEstimate]
-    """By measure; of each, more is better."""
-    values: Mapping[str, Mapping[str, float]]
-    """By query, and by measure: those that the query has."""
-    figures: Mapping[str, float | None]
-    """What a gate can bound beside the measures; None where it is not known."""
-    of_answers: bool = False
-    """Then a measure may say nothing of any query, and has no estimate."""
+    name: str  # the mode; of answers ``<mode>+<generator>``
+    estimates: Mapping[str, MeanEstimate]  # by measure; of each, more is better
+    values: Mapping[str, Mapping[str, float]]  # by query, and by measure: those that the query has
+    figures: Mapping[str, float | None]  # what a gate can bound beside the measures; None where it is not known
+    of_answers: bool = False  # then a measure may say nothing of any query, and has no estimate
 
 
 class ReportedCost(CorpusModel):

@@ -36,8 +36,7 @@ class EvaluationPlan:
     """What to measure."""
 
     modes: tuple[str, ...]
-    recall: tuple[int, ...]
-    """The ranks of recall@k."""
+    recall: tuple[int, ...]  # the ranks of recall@k
     seed: int
     fees: Fees
 
@@ -51,12 +50,9 @@ class EvaluationPlan:
 class Searched:
     """The index that is searched."""
 
-    retriever_of: Callable[[str], Retriever]
-    """By mode."""
-    collections: tuple[str, ...]
-    """The collections that the set's queries are limited to."""
-    indexing: Indexing | None
-    """What it took to index the set's corpus; None for an index that was there."""
+    retriever_of: Callable[[str], Retriever]  # by mode
+    collections: tuple[str, ...]  # the collections that the set's queries are limited to
+    indexing: Indexing | None  # what it took to index the set's corpus; None for an index that was there
 
 
 @dataclass(frozen=True)

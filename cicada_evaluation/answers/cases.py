@@ -24,10 +24,8 @@ class Case:
 
     query: Query
     kind: Kind = "answerable"
-    relevant: Mapping[str, int] = field(default_factory=dict)
-    """By passage, as judgements name it: the gain."""
-    gold: tuple[str, ...] = ()
-    """The answer in words, each of which is right; empty where the set does not tell."""
+    relevant: Mapping[str, int] = field(default_factory=dict)  # by passage, as judgements name it: the gain
+    gold: tuple[str, ...] = ()  # the answer in words, each of which is right; empty where the set does not tell
 
     @property
     def answerable(self) -> bool:

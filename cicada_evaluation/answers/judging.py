@@ -57,11 +57,9 @@ class JudgeMarks(BaseModel):
 class AnswerJudgement:
     """What came of judging one answer."""
 
-    judged: JudgedScores | None
-    """None where the judge failed."""
+    judged: JudgedScores | None  # none where the judge failed
     use: ModelUse
-    failure: str | None = None
-    """The code of why."""
+    failure: str | None = None  # the code of why
 
 
 class Judge:

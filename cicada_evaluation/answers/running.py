@@ -25,12 +25,10 @@ from cicada_evaluation.running import EvaluationListener, Searched
 class AnswersPlan:
     """What to measure."""
 
-    modes: tuple[str, ...]
-    """Ways to search, pipelines among them."""
+    modes: tuple[str, ...]  # ways to search, pipelines among them
     generators: tuple[TextModel, ...]
     judge: Judge | None = None
-    unanswerable: tuple[Unanswerable, ...] = ()
-    """Where questions without anything relevant come from."""
+    unanswerable: tuple[Unanswerable, ...] = ()  # where questions without anything relevant come from
     limit: int | None = None
     searching: Searching = field(default_factory=Searching)
     at_once: int = 1

@@ -44,10 +44,8 @@ _INTRODUCES = (":", "?", "：", "？")
 class Reading:
     """An answer, read."""
 
-    claims: tuple[CheckedSentence, ...]
-    """The sentences that claim something."""
-    refuses: bool
-    """Before it claims anything it says that nothing was found."""
+    claims: tuple[CheckedSentence, ...]  # the sentences that claim something
+    refuses: bool  # before it claims anything it says that nothing was found
 
 
 def read_answer(text: str, sources: Sequence[Source]) -> Reading:

@@ -21,8 +21,7 @@ class MeasuredAnswer:
 
     result: AnswerResult
     judgement: AnswerJudgement | None
-    nothing_relevant: bool
-    """The question is answerable, and its prompt had no relevant passage."""
+    nothing_relevant: bool  # the question is answerable, and its prompt had no relevant passage
 
 
 def summed(

@@ -27,22 +27,14 @@ SUBJECT = "evaluation"
 class QuestionOutcome:
     """What became of one question."""
 
-    sources: tuple[Source, ...] = ()
-    """The passages of the prompt."""
-    text: str = ""
-    """What was written; of an answer that failed, up to there."""
-    answered: Answered | None = None
-    """None of an answer that failed."""
-    failure: str | None = None
-    """The code of what went wrong."""
-    reason: str | None = None
-    """The same in words."""
-    spent: RequestSpend = field(default_factory=RequestSpend)
-    """Of all models, those of the retrieval among them."""
-    first_piece_ms: int | None = None
-    """From the call to the first piece of text; None where no text came from a call."""
-    answer_ms: int | None = None
-    """From the call to its end; None where none was made."""
+    sources: tuple[Source, ...] = ()  # the passages of the prompt
+    text: str = ""  # what was written; of an answer that failed, up to there
+    answered: Answered | None = None  # none of an answer that failed
+    failure: str | None = None  # the code of what went wrong
+    reason: str | None = None  # the same in words
+    spent: RequestSpend = field(default_factory=RequestSpend)  # of all models, those of the retrieval among them
+    first_piece_ms: int | None = None  # from the call to the first piece of text; None where no text came from a call
+    answer_ms: int | None = None  # from the call to its end; None where none was made
 
 
 def write_answer(
