@@ -254,7 +254,7 @@ lines_of_scripts = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(lines=lines_of_scripts, question=words_of_lines)
 def test_every_citation_of_every_answer_holds(lines: list[Line], question: str) -> None:
     prompt = rag_prompt(question, sources_of(lines))
@@ -289,7 +289,7 @@ def test_the_lines_around_a_passage_are_never_quoted(answerer: ExtractiveAnswere
 # --- any prompt ---
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.text()
     | st.lists(

@@ -95,7 +95,7 @@ def test_only_what_comes_into_question_is_told():
 
 
 @given(st.text(max_size=200), st.sets(st.sampled_from([*TOLD_APART, "nld", "jpn", "rus"])), st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_text_is_in_one_of_the_languages_that_come_into_question(text, among, by_words):
     found = language_of(text, tuple(among), "eng", by_frequent_words=by_words)
     assert found in among | {"eng"} if among else found

@@ -120,7 +120,7 @@ def test_every_public_function_is_held_to_a_property_here(module, name):
 
 
 @given(texts)
-@settings(max_examples=400)
+@settings(max_examples=150)
 @example("e\u200b\u0301")
 @example("\u0345\u0300")
 @example("ǰ")
@@ -170,7 +170,7 @@ def test_raised_digits_are_not_joined_to_what_they_stand_on(base, above, table):
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
     comparable = characters.normalised(text)
     assert told("".join(tokens(comparable))) == told(comparable)
@@ -193,7 +193,7 @@ def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
 
 
 @given(texts, texts)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_what_is_quoted_stands_there(text, other):
     mine = all_words(text)
     assert quotes_words(text, text) == bool(mine)
@@ -213,7 +213,7 @@ def test_what_is_quoted_stands_there(text, other):
 
 
 @given(texts, texts)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_the_same_question_is_told_from_both_sides(one, other):
     assert same_question(one, other) == same_question(other, one)
     assert may_be_same(one, other) == may_be_same(other, one)
@@ -236,7 +236,7 @@ def test_sentences_of_several_languages_are_taken_apart_where_they_end(said):
 
 
 @given(texts, st.integers(-3, 80))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_sentences_and_pieces_joined_are_the_text(text, at):
     assert "".join(sentences(text)) == text
     assert all(one for one in sentences(text))
@@ -266,7 +266,7 @@ def test_numbers_of_several_languages_are_read_one_after_another(said):
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_any_text_has_numbers_that_can_be_compared(text):
     for one in (*quantities(text), *quantities(text, doubtful=True)):
         assert one.value
@@ -276,7 +276,7 @@ def test_any_text_has_numbers_that_can_be_compared(text):
 
 
 @given(texts)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_text_has_a_script_and_a_language(text):
     names = {script_of(letter) for letter in text}
     assert main_script(text) in names | {"latin", "kana"}
@@ -289,7 +289,7 @@ def test_any_text_has_a_script_and_a_language(text):
 
 
 @given(texts, languages)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_any_token_is_found_by_terms(text, language):
     for token in tokens(characters.normalised(text)):
         terms = terms_of(token, language)
@@ -304,7 +304,7 @@ def test_any_token_is_found_by_terms(text, language):
 
 
 @given(texts, texts)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_forms_of_one_word_begin_alike(one, other):
     assert inflects(one, other) <= (one[:1] == other[:1])
     assert is_among(one, [one, other])
@@ -312,7 +312,7 @@ def test_forms_of_one_word_begin_alike(one, other):
 
 
 @given(texts, st.lists(st.text(max_size=8), max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_features_are_made_of_any_text_and_within_bounds(text, beside):
     for featuring in (features_of, spelling_of):
         found = featuring(text, 1_000, beside)

@@ -14,7 +14,7 @@ from training import abstentions, changes, languages, models, routing
 from training.models import DATA, Labelled, Model, main, read, train
 
 MODELS = [abstentions.MODEL, changes.MODEL, languages.MODEL, routing.MODEL]
-SAMPLED = 1_500
+SAMPLED = 1_000
 """Of the sentences that a model was trained on, from all of its authors, at least so many are decided again."""
 SMALL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 10, decay=1e-4)
 
