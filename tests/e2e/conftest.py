@@ -25,12 +25,14 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
 LONGEST_FIRST = (
-    *("test_campaign", "test_chaos", "test_documents", "test_strategies", "test_resuming", "test_clients"),
-    *("test_benchmarks_cloud", "test_agents_harness", "test_agents_classic", "test_agents", "test_recovery"),
+    *("test_chaos", "test_campaign", "test_documents", "test_resuming", "test_benchmarks_cloud", "test_strategies"),
+    *("test_clients", "test_agents_classic", "test_recovery", "test_page_wire", "test_answers", "test_agents_harness"),
+    *("test_wheel", "test_page_answer", "test_page_access", "test_agents", "test_page_asker", "test_page_settings"),
 )
 """Modules by the time that they take. Those that are not named take less."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have each of xdist's workers take a module at a time, the longest first, so that both end together."""
     here = Path(__file__).parent
