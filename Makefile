@@ -39,7 +39,8 @@ unit: setup ## run the unit tests alone
 coverage: setup ## how much of the chain, its strategies and the delivery the tests reach: at least 95 % of branches
 	@$(VENV)/python -m pytest tests/unit tests/wire/test_delivery_log.py tests/wire/test_breakers_store.py \
 		tests/wire/test_semantic_cache_dynamodb.py tests/wire/test_conversation_sessions.py -n 2 --dist loadfile \
-		--cov=cicada.answering --cov=cicada.delivery --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
+		--cov=cicada.answering --cov=cicada.attempts --cov=cicada.breakers --cov=cicada.conversation \
+		--cov=cicada.delivery --cov=cicada.semantic_cache --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 simulate: setup ## a million injected faults over the code that runs in Lambda; a failure prints its seed (minutes)
 	@$(VENV)/python -m tests.simulation --faults 1000000
