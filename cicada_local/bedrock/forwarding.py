@@ -225,7 +225,7 @@ async def _send_end(response: StreamedResponse, item: _Item, block: int, latency
 
 
 class _Caller:
-    """The call scope of a call: it is held by whoever called the stand-in."""
+    """The call scope of a forwarded call; the stand-in's caller sets its own limits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

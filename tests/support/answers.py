@@ -27,7 +27,7 @@ def asked(
     return AskedQuestion(KEY, question or Question(query), query, failed, found_before or (lambda: before))
 
 
-def sub_budget(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> AttemptBudget:
+def new_budget(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> AttemptBudget:
     """What an attempt may spend; ``budget`` as the request's."""
     monotonic = clock or Clock(0)
     return AttemptBudget(

@@ -13,7 +13,7 @@ from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.record import NoteProof
 from cicada.profiles.service import ProfileService
 from tests.support.agents import ScriptedAgent
-from tests.support.answers import asked, sub_budget
+from tests.support.answers import asked, new_budget
 from tests.support.profiles import InMemoryProfiles
 from tests.support.questions import KEY, FixedRetriever, passage
 
@@ -55,7 +55,7 @@ class HostileWorld:
             caps=AgentCaps(max_turns=40, max_tool_calls=40),
         )
         question = replace(asked(question), on_change=self.told.append, **understood)
-        self.steps = list(strategy.answer(question, sub_budget()))
+        self.steps = list(strategy.answer(question, new_budget()))
 
     @property
     def answered(self) -> Answered:

@@ -32,7 +32,7 @@ from cicada.profiles.heads import StoredHead
 from cicada.protocol.events import VerdictPassage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found, written
-from tests.support.answers import asked, sub_budget
+from tests.support.answers import asked, new_budget
 from tests.support.breakers import Clock
 from tests.support.questions import KEY, FixedRetriever, passage
 
@@ -122,7 +122,7 @@ class Desk:
 
 
 def run(strategy, question="What is noted of Mira?", **attempt_budget):
-    return list(strategy.answer(asked(question), sub_budget(**attempt_budget)))
+    return list(strategy.answer(asked(question), new_budget(**attempt_budget)))
 
 
 def text_of(steps):
@@ -194,7 +194,7 @@ def test_an_agents_error_is_the_strategys_and_the_run_is_closed(error):
 
 def test_closing_the_answer_closes_the_run():
     agent = ScriptedAgent(["One.", "Two."])
-    steps = Desk().strategy(agent).answer(asked("Who is Mira?"), sub_budget())
+    steps = Desk().strategy(agent).answer(asked("Who is Mira?"), new_budget())
     next(steps)
     steps.close()
     assert agent.closed
@@ -300,7 +300,7 @@ def test_tools_act_as_the_requests_user_with_the_users_own_words():
     call = ToolCall("c", "create_profile", {"words": "subject: somebody-else"})
     list(
         profile_service.strategy(ScriptedAgent([call, "Noted."])).answer(
-            asked(question.query, question=question), sub_budget()
+            asked(question.query, question=question), new_budget()
         )
     )
     actors = {actor for tool in profile_service.tools.values() for actor, _ in tool.runs}
@@ -354,7 +354,7 @@ def test_the_citations_are_judged_after_the_last_text():
 
     agent = ScriptedAgent([ToolCall("c", "give_verdict", {}), "She goes out on the water each night [1]."])
     strategy = Desk().strategy(agent, "theory_agent", judge=Judge())
-    for step in strategy.answer(asked("Is it true that Mira is a spy?"), sub_budget()):
+    for step in strategy.answer(asked("Is it true that Mira is a spy?"), new_budget()):
         shown.append(step)
     assert asked_after == [text_of(shown)]
     assert "Verdict: contradicted" in asked_after[0]
@@ -416,7 +416,7 @@ def test_a_change_that_was_made_is_told_to_the_attempt():
     told: list[Any] = []
     question = replace(asked("Note it."), on_change=told.append)
     call = ToolCall("c", "create_profile", {"words": "Corin"})
-    steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, sub_budget()))
+    steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, new_budget()))
     assert [one.change.name for one in told] == ["Corin"]
     assert steps[-1].changes == 1
 
@@ -427,7 +427,7 @@ def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
     with pytest.raises(Stopped):
         list(
             profile_service.strategy(ScriptedAgent([call, "I noted it."])).answer(
-                replace(asked("Note it."), may_write=lambda: False), sub_budget()
+                replace(asked("Note it."), may_write=lambda: False), new_budget()
             )
         )
     assert profile_service.tools["create_profile"].runs == []
@@ -437,7 +437,7 @@ def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
 
 
 def test_an_agent_has_all_that_is_left_of_the_attempt_and_nothing_is_left_beside():
-    attempt_budget = sub_budget(calls=2)
+    attempt_budget = new_budget(calls=2)
     list(Desk().strategy(ScriptedAgent(["Nothing."])).answer(asked("Who is Mira?"), attempt_budget))
     assert attempt_budget.calls_left == 0
     assert [(call.purpose, call.calls) for call in attempt_budget.made] == [("agent", 1)]
@@ -452,7 +452,7 @@ def test_without_a_call_left_no_agent_runs():
 
 
 def test_what_was_used_before_is_not_there_for_the_agent():
-    attempt_budget = sub_budget(calls=2, tokens=40_000)
+    attempt_budget = new_budget(calls=2, tokens=40_000)
     attempt_budget.call()
     attempt_budget.note(ModelCall("complete_question", "local.small", 1, Usage(4_000, 1_000), 10, None))
     token_budget = attempt_budget.agent_sub_budget()
@@ -462,7 +462,7 @@ def test_what_was_used_before_is_not_there_for_the_agent():
 
 
 def test_a_use_that_was_not_reported_counts_as_a_whole_share():
-    attempt_budget = sub_budget(calls=2, tokens=40_000)
+    attempt_budget = new_budget(calls=2, tokens=40_000)
     attempt_budget.call()
     attempt_budget.note(ModelCall("complete_question", "local.small", 1, Usage(reported=False), 10, None))
     with pytest.raises(BudgetSpent, match="10000"):
@@ -470,7 +470,7 @@ def test_a_use_that_was_not_reported_counts_as_a_whole_share():
 
 
 def test_an_agents_calls_are_bounded_and_what_a_turn_did_not_take_comes_back():
-    attempt_budget = sub_budget(calls=1, tokens=4_000)
+    attempt_budget = new_budget(calls=1, tokens=4_000)
     token_budget = attempt_budget.agent_sub_budget()
     for _ in range(AGENT_CALLS_A_CALL):
         token_budget.call()

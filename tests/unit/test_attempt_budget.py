@@ -35,12 +35,12 @@ def usd(usage):
 
 
 def test_no_more_calls_go_out_than_were_allotted():
-    sub_budget = attempt_budget(calls=2)
-    sub_budget.call()
-    sub_budget.call()
-    assert sub_budget.calls_left == 0
+    new_budget = attempt_budget(calls=2)
+    new_budget.call()
+    new_budget.call()
+    assert new_budget.calls_left == 0
     with pytest.raises(BudgetSpent):
-        sub_budget.call()
+        new_budget.call()
 
 
 def test_the_time_left_is_counted_from_the_clock():
@@ -48,17 +48,17 @@ def test_the_time_left_is_counted_from_the_clock():
 
 
 def test_a_call_may_take_its_share_of_the_requests_tokens_and_no_more():
-    sub_budget = attempt_budget(budget=RequestBudget(tokens=4_000))
-    sub_budget.admit(SMALL, Prompt("", "x" * 1_400), 600)
+    new_budget = attempt_budget(budget=RequestBudget(tokens=4_000))
+    new_budget.admit(SMALL, Prompt("", "x" * 1_400), 600)
     with pytest.raises(BudgetSpent, match="1001 tokens of 1000"):
-        sub_budget.admit(SMALL, Prompt("", "x" * 1_400), 601)
+        new_budget.admit(SMALL, Prompt("", "x" * 1_400), 601)
 
 
 def test_a_call_may_cost_its_share_of_the_requests_money_and_no_more():
-    sub_budget = attempt_budget(budget=RequestBudget(cost_usd=0.0004))
-    sub_budget.admit(SMALL, Prompt("", "x" * 3_500), 100)
+    new_budget = attempt_budget(budget=RequestBudget(cost_usd=0.0004))
+    new_budget.admit(SMALL, Prompt("", "x" * 3_500), 100)
     with pytest.raises(BudgetSpent, match="USD"):
-        sub_budget.admit(SMALL, Prompt("", "x" * 3_500), 2_000)
+        new_budget.admit(SMALL, Prompt("", "x" * 3_500), 2_000)
 
 
 def test_a_model_without_a_price_is_held_by_its_tokens_alone():
@@ -66,14 +66,14 @@ def test_a_model_without_a_price_is_held_by_its_tokens_alone():
 
 
 def test_tokens_and_cost_are_summed_over_all_calls():
-    sub_budget = attempt_budget()
-    sub_budget.note(call(calls=2))
-    sub_budget.note(call(usage=Usage(50, 5)))
-    assert (sub_budget.spent.calls, sub_budget.spent.input_tokens, sub_budget.spent.output_tokens) == (3, 150, 15)
+    new_budget = attempt_budget()
+    new_budget.note(call(calls=2))
+    new_budget.note(call(usage=Usage(50, 5)))
+    assert (new_budget.spent.calls, new_budget.spent.input_tokens, new_budget.spent.output_tokens) == (3, 150, 15)
     one = attempt_budget()
     one.note(call(usage=Usage(150, 15)))
-    assert sub_budget.spent.usd == pytest.approx(one.spent.usd)
-    assert sub_budget.spent.usd > 0
+    assert new_budget.spent.usd == pytest.approx(one.spent.usd)
+    assert new_budget.spent.usd > 0
 
 
 def test_an_attempt_that_called_no_model_cost_nothing():
@@ -82,28 +82,28 @@ def test_an_attempt_that_called_no_model_cost_nothing():
 
 @pytest.mark.parametrize("unknown", [call("somebody.unknown-v1"), call(usage=Usage(reported=False))])
 def test_what_is_not_known_is_not_guessed(unknown):
-    sub_budget = attempt_budget()
-    sub_budget.note(call())
-    sub_budget.note(unknown)
-    assert (sub_budget.spent.usd, sub_budget.spent.calls) == (None, 2)
+    new_budget = attempt_budget()
+    new_budget.note(call())
+    new_budget.note(unknown)
+    assert (new_budget.spent.usd, new_budget.spent.calls) == (None, 2)
 
 
 def test_a_call_that_never_went_out_cost_nothing():
-    sub_budget = attempt_budget()
-    sub_budget.note(call(calls=0, usage=Usage(reported=False)))
-    assert sub_budget.spent.usd == 0
+    new_budget = attempt_budget()
+    new_budget.note(call(calls=0, usage=Usage(reported=False)))
+    assert new_budget.spent.usd == 0
 
 
 def test_a_stop_wakes_everybody_who_waits_and_everybody_who_comes_later():
-    sub_budget = attempt_budget()
+    new_budget = attempt_budget()
     woken = []
-    sub_budget.on_stop(lambda: woken.append("first"))
-    forget = sub_budget.on_stop(lambda: woken.append("gone"))
+    new_budget.on_stop(lambda: woken.append("first"))
+    forget = new_budget.on_stop(lambda: woken.append("gone"))
     forget()
     forget()
-    sub_budget.stop()
-    sub_budget.stop()
-    sub_budget.on_stop(lambda: woken.append("late"))()
+    new_budget.stop()
+    new_budget.stop()
+    new_budget.on_stop(lambda: woken.append("late"))()
     assert woken == ["first", "late"]
 
 
@@ -122,38 +122,38 @@ def test_digits_and_signs_count_a_token_each():
 
 
 def test_what_a_call_did_not_take_is_there_again_and_no_more():
-    sub_budget = SubBudget("retrieval", calls=3, tokens=1_000, cost_usd=1.0)
+    new_budget = SubBudget("retrieval", calls=3, tokens=1_000, cost_usd=1.0)
     most = Usage(900, 100)
-    sub_budget.allow("local.m", most)
+    new_budget.allow("local.m", most)
     with pytest.raises(BudgetSpent):
-        sub_budget.allow("local.m", Usage(1))
-    sub_budget.settle("local.m", most, Usage(250, 50))
-    sub_budget.allow("local.m", Usage(700))
+        new_budget.allow("local.m", Usage(1))
+    new_budget.settle("local.m", most, Usage(250, 50))
+    new_budget.allow("local.m", Usage(700))
     with pytest.raises(BudgetSpent):
-        sub_budget.allow("local.m", Usage(1))
+        new_budget.allow("local.m", Usage(1))
 
 
 def test_what_a_call_did_not_cost_is_there_again_and_no_more():
-    sub_budget = SubBudget("retrieval", calls=3, tokens=10**9, cost_usd=usd(Usage(100_000)))
-    sub_budget.allow(SMALL, Usage(100_000))
+    new_budget = SubBudget("retrieval", calls=3, tokens=10**9, cost_usd=usd(Usage(100_000)))
+    new_budget.allow(SMALL, Usage(100_000))
     with pytest.raises(BudgetSpent, match="USD"):
-        sub_budget.allow(SMALL, Usage(100))
-    sub_budget.settle(SMALL, Usage(100_000), Usage(40_000))
+        new_budget.allow(SMALL, Usage(100))
+    new_budget.settle(SMALL, Usage(100_000), Usage(40_000))
     with pytest.raises(BudgetSpent, match="USD"):
-        sub_budget.allow(SMALL, Usage(60_100))
-    sub_budget.allow(SMALL, Usage(59_900))
+        new_budget.allow(SMALL, Usage(60_100))
+    new_budget.allow(SMALL, Usage(59_900))
 
 
 def test_what_a_call_took_beyond_what_it_was_allowed_is_taken_from_the_rest():
-    sub_budget = SubBudget("agent", calls=3, tokens=1_000, cost_usd=usd(Usage(1_000)))
-    sub_budget.allow(SMALL, Usage(100))
-    sub_budget.settle(SMALL, Usage(100), Usage(400))
+    new_budget = SubBudget("agent", calls=3, tokens=1_000, cost_usd=usd(Usage(1_000)))
+    new_budget.allow(SMALL, Usage(100))
+    new_budget.settle(SMALL, Usage(100), Usage(400))
     with pytest.raises(BudgetSpent, match="601 tokens of 600"):
-        sub_budget.allow(SMALL, Usage(601))
-    sub_budget.settle("local.m", Usage(10_000), Usage())  # gives back tokens alone
+        new_budget.allow(SMALL, Usage(601))
+    new_budget.settle("local.m", Usage(10_000), Usage())  # gives back tokens alone
     with pytest.raises(BudgetSpent, match="USD"):
-        sub_budget.allow(SMALL, Usage(610))
-    sub_budget.allow(SMALL, Usage(590))
+        new_budget.allow(SMALL, Usage(610))
+    new_budget.allow(SMALL, Usage(590))
 
 
 @pytest.mark.parametrize("unknown", [call(usage=Usage(reported=False)), call("somebody.unknown-v1")])

@@ -36,7 +36,7 @@ from cicada.retrieval.ports import Degradation, Filters, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.settings import AnswerSettings
 from cicada.text.tokens import estimated_tokens
-from tests.support.answers import asked, parts, sub_budget
+from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -93,7 +93,7 @@ def hybrid(knowledge, *, retriever=None, cache=None, model=None, **changes):
 
 def test_the_answer_is_written_from_the_chosen_passages_in_their_order_with_why_each_is_there():
     model = ScriptedModel(QUOTED)
-    retrieved, text, answered = parts(hybrid(Gathers(*CONTEXT), model=model).answer(asked(), sub_budget()))
+    retrieved, text, answered = parts(hybrid(Gathers(*CONTEXT), model=model).answer(asked(), new_budget()))
     assert [(one.n, one.passage_id, one.why) for one in retrieved.sources] == [
         (1, "c1", (NAMED,)),
         (2, "c2", (FOR_COMBAT,)),
@@ -108,7 +108,7 @@ def test_the_answer_is_written_from_the_chosen_passages_in_their_order_with_why_
 def test_it_is_gathered_within_the_questions_own_filters_and_the_attempts_limits():
     gathers = Gathers(*CONTEXT)
     question = Question("And it?", collections=("character",), episodes=("ep1",), top_k=3)
-    parts(hybrid(gathers).answer(asked("What can Ember do?", question=question), sub_budget(left_s=20)))
+    parts(hybrid(gathers).answer(asked("What can Ember do?", question=question), new_budget(left_s=20)))
     (query,) = gathers.asked
     assert (query.text, query.filters) == ("What can Ember do?", Filters(("character",), ("ep1",)))
     assert query.limits.time_left_s() == 20
@@ -117,7 +117,7 @@ def test_it_is_gathered_within_the_questions_own_filters_and_the_attempts_limits
 def test_all_of_a_context_goes_into_the_prompt_and_no_more_than_that_of_an_earlier_answer():
     earlier = FixedCache(looked("contexts", *number_sources([Hit(passage(n, f"Line {n}."), 0.9) for n in range(5)])))
     few, even, more = [
-        parts(hybrid(Gathers(*CONTEXT), cache=earlier, prompt_passages=most).answer(asked(), sub_budget()))[0].sources
+        parts(hybrid(Gathers(*CONTEXT), cache=earlier, prompt_passages=most).answer(asked(), new_budget()))[0].sources
         for most in (1, 2, 4)
     ]
     assert [one.origin for one in few] == [one.origin for one in even] == ["search", "search"]
@@ -127,26 +127,26 @@ def test_all_of_a_context_goes_into_the_prompt_and_no_more_than_that_of_an_earli
 def test_why_a_passage_was_there_for_an_earlier_question_is_not_told_of_this_one():
     (cached,) = number_sources([Hit(passage(3, "A bell."), 0.9)])
     cache = FixedCache(looked("contexts", cached.model_copy(update={"why": (FOR_COMBAT,)})))
-    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT), cache=cache).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT), cache=cache).answer(asked(), new_budget()))
     assert [one.why for one in retrieved.sources if one.origin == "cache"] == [()]
 
 
 def test_what_the_context_had_to_do_without_is_told():
     lack = Degradation("named_left_out", "Not all.")
-    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT, degraded=(lack,))).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT, degraded=(lack,))).answer(asked(), new_budget()))
     assert [one.code for one in retrieved.degraded] == ["named_left_out"]
 
 
 def test_where_nothing_declares_itself_the_search_is_the_plain_one():
     retriever = FixedRetriever(passage(7, "I locked the boathouse at ten."))
-    retrieved, _, _ = parts(hybrid(Gathers(), retriever=retriever).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(Gathers(), retriever=retriever).answer(asked(), new_budget()))
     assert [(one.passage_id, one.why) for one in retrieved.sources] == [("ep1-0007", ())]
     assert len(retriever.queries) == 1
 
 
 def test_a_choice_that_fails_fails_hybrid_before_any_step():
     model, retriever = ScriptedModel("never"), FixedRetriever(passage(7, "I locked it."))
-    answering = hybrid(Gathers(error=ModelBusy("busy")), model=model, retriever=retriever).answer(asked(), sub_budget())
+    answering = hybrid(Gathers(error=ModelBusy("busy")), model=model, retriever=retriever).answer(asked(), new_budget())
     with pytest.raises(ModelBusy):
         next(answering)
     assert (model.prompts, retriever.queries) == ([], [])

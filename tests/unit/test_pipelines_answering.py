@@ -15,7 +15,7 @@ from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
 from cicada.retrieval.ports import SearchQuery
 from cicada.semantic_cache.cache import NoEarlierAnswers
-from tests.support.answers import asked, parts, sub_budget
+from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.pipelines import (
     MODEL_ID,
@@ -56,7 +56,7 @@ def test_what_a_pipelines_models_take_is_part_of_the_answers_cost_and_story(capl
         reranker=ScriptedReranker(lambda _: 0.9),
     )
     through = PipelineRetriever(over, "advanced")
-    attempt_budget = sub_budget(retrieval_share=RETRIEVAL_SHARE)
+    attempt_budget = new_budget(retrieval_share=RETRIEVAL_SHARE)
     answering = RagStrategy(through, NoEarlierAnswers(), Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
     retrieved, _, _ = parts(answering.answer(asked(QUESTION), attempt_budget))
     assert [source.passage_id for source in retrieved.sources] == ["boathouse"]
@@ -76,7 +76,7 @@ def test_a_pipelines_model_of_unknown_cost_makes_the_answers_cost_unknown():
         ScriptedRetriever({QUESTION: (BOATHOUSE,)}),
         reranker=ScriptedReranker(lambda _: 0.9, error=ModelUnavailable("down")),
     )
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     through = PipelineRetriever(over, "rerank")
     answering = RagStrategy(through, NoEarlierAnswers(), Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
     retrieved, _, _ = parts(answering.answer(asked(QUESTION), attempt_budget))

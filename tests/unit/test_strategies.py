@@ -30,7 +30,7 @@ from cicada.protocol.events import StrategyFailure
 from cicada.retrieval.ports import Degradation, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.text.tokens import estimated_tokens
-from tests.support.answers import asked, parts, sub_budget, unsearched
+from tests.support.answers import asked, new_budget, parts, unsearched
 from tests.support.questions import FixedRetriever, ScriptedModel, passage
 
 BOATHOUSE = passage(7, "I locked the boathouse at ten.")
@@ -47,7 +47,7 @@ def rag(retriever, model):
 
 def test_rag_shows_what_it_found_writes_from_it_and_checks_the_citations():
     model = ScriptedModel(QUOTED[:10], QUOTED[10:])
-    steps = list(rag(FixedRetriever(BOATHOUSE), model).answer(asked(), sub_budget()))
+    steps = list(rag(FixedRetriever(BOATHOUSE), model).answer(asked(), new_budget()))
     retrieved, text, answered = parts(steps)
     assert isinstance(steps[0], Retrieved)
     assert isinstance(steps[-1], Answered)
@@ -62,7 +62,7 @@ def test_rag_shows_what_it_found_writes_from_it_and_checks_the_citations():
 def test_rag_searches_for_the_question_as_it_was_completed_with_its_filters():
     retriever, model = FixedRetriever(BOATHOUSE), ScriptedModel(QUOTED)
     question = Question("And when did she?", collections=("script",), episodes=("ep1",), top_k=3)
-    list(rag(retriever, model).answer(asked("When did Mara lock it?", question=question), sub_budget()))
+    list(rag(retriever, model).answer(asked("When did Mara lock it?", question=question), new_budget()))
     (query,) = retriever.queries
     assert (query.text, query.top_k, query.min_score) == ("When did Mara lock it?", 3, 0.5)
     assert (query.filters.collections, query.filters.episodes) == (("script",), ("ep1",))
@@ -75,7 +75,7 @@ def test_rag_needs_the_index_and_its_model():
 
 def test_where_nothing_is_found_code_says_so_and_no_model_is_asked():
     model = ScriptedModel("It was Mara, of course.")
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     retrieved, text, answered = parts(rag(FixedRetriever(), model).answer(asked(), attempt_budget))
     assert (retrieved.sources, text) == ((), NOTHING_FOUND)
     assert (answered.stop_reason, answered.citations, answered.grounded) == ("nothing_found", (), False)
@@ -85,7 +85,7 @@ def test_where_nothing_is_found_code_says_so_and_no_model_is_asked():
 def test_passages_that_a_call_may_not_take_are_dropped_from_the_end():
     found = [passage(n, f"Line {n}. " + "word " * 300) for n in range(1, 11)]
     model = ScriptedModel("No.")
-    attempt_budget = sub_budget(tokens=4 * 3000)
+    attempt_budget = new_budget(tokens=4 * 3000)
     retrieved, _, _ = parts(rag(FixedRetriever(*found), model).answer(asked(), attempt_budget))
     kept = len(retrieved.sources)
     assert [source.passage_id for source in retrieved.sources] == [one.id for one in found[:kept]]
@@ -100,13 +100,13 @@ def test_passages_that_a_call_may_not_take_are_dropped_from_the_end():
 def test_a_single_passage_that_is_too_much_fails_the_strategy():
     model = ScriptedModel("never")
     with pytest.raises(BudgetSpent):
-        list(rag(FixedRetriever(BOATHOUSE), model).answer(asked(), sub_budget(tokens=4 * 600)))
+        list(rag(FixedRetriever(BOATHOUSE), model).answer(asked(), new_budget(tokens=4 * 600)))
     assert model.prompts == []
 
 
 def test_a_search_that_fails_fails_rag_before_any_step():
     model = ScriptedModel("never")
-    answering = rag(FixedRetriever(error=IndexUnavailable("no answer")), model).answer(asked(), sub_budget())
+    answering = rag(FixedRetriever(error=IndexUnavailable("no answer")), model).answer(asked(), new_budget())
     with pytest.raises(IndexUnavailable):
         next(answering)
     assert model.prompts == []
@@ -120,7 +120,7 @@ def test_what_the_search_had_to_do_without_is_passed_on_and_told(caplog):
             without = (Degradation("words_only", "By words alone."),)
             return SearchResult(self.hits, "v9", 41, engine="kendra", degraded=without)
 
-    retrieved, _, _ = parts(rag(Degraded(BOATHOUSE), ScriptedModel(QUOTED)).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(rag(Degraded(BOATHOUSE), ScriptedModel(QUOTED)).answer(asked(), new_budget()))
     assert [(one.code, one.message) for one in retrieved.degraded] == [("words_only", "By words alone.")]
     told = [record.__dict__ for record in caplog.records if record.step == "retrieved"]
     assert [(one["found"], one["used"], one["searched"], one["engine"]) for one in told] == [(1, 1, 41, "kendra")]
@@ -131,7 +131,7 @@ def test_what_the_search_had_to_do_without_is_passed_on_and_told(caplog):
 @pytest.mark.parametrize("strategy", ["rag", "direct"])
 def test_a_stop_ends_a_strategy(strategy):
     model = ScriptedModel("one ", "two ", "three")
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     answering = {"rag": rag(FixedRetriever(BOATHOUSE), model), "direct": DirectStrategy(model)}[strategy].answer(
         asked(), attempt_budget
     )
@@ -148,7 +148,7 @@ def test_a_stop_ends_a_strategy(strategy):
 def test_small_talk_is_answered_without_a_notice_and_without_a_source():
     model = ScriptedModel("Hello!")
     strategy = DirectStrategy(model)
-    text, answered = unsearched(strategy.answer(asked("Hi"), sub_budget()))
+    text, answered = unsearched(strategy.answer(asked("Hi"), new_budget()))
     assert text == "Hello!"
     assert (answered.citations, answered.grounded, answered.model_id) == (None, False, model.model_id)
     assert strategy.needs == ()
@@ -156,7 +156,7 @@ def test_small_talk_is_answered_without_a_notice_and_without_a_source():
 
 def test_the_last_resort_says_that_the_script_could_not_be_consulted():
     text, answered = unsearched(
-        DirectStrategy(ScriptedModel("I cannot check that.")).answer(asked(failed=(RAG_FAILED,)), sub_budget())
+        DirectStrategy(ScriptedModel("I cannot check that.")).answer(asked(failed=(RAG_FAILED,)), new_budget())
     )
     assert text == UNGROUNDED_NOTICE + "I cannot check that."
     assert not answered.grounded
@@ -164,14 +164,14 @@ def test_the_last_resort_says_that_the_script_could_not_be_consulted():
 
 def test_small_talk_whose_first_worker_died_is_still_small_talk():
     lost = StrategyFailure(strategy="direct", code="worker_lost", reason="It was interrupted.")
-    text, _ = unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", failed=(lost,)), sub_budget()))
+    text, _ = unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", failed=(lost,)), new_budget()))
     assert text == "Hello!"
 
 
 def test_the_last_resort_offers_the_best_passages_that_were_found_and_rests_on_none():
     hits = [Hit(passage(n, f"Line {n}."), n / 10) for n in range(1, 9)]
     model = ScriptedModel("I cannot check that [1].")
-    answering = DirectStrategy(model).answer(asked(failed=(RAG_FAILED,), found=number_sources(hits)), sub_budget())
+    answering = DirectStrategy(model).answer(asked(failed=(RAG_FAILED,), found=number_sources(hits)), new_budget())
     steps = list(answering)
     retrieved, text, answered = parts(steps)
     assert steps[0] is retrieved
@@ -187,7 +187,7 @@ def test_the_last_resort_offers_the_best_passages_that_were_found_and_rests_on_n
 
 def test_a_single_offered_passage_is_named_as_one():
     (source,) = number_sources([Hit(BOATHOUSE, 0.9)])
-    steps = DirectStrategy(ScriptedModel("No.")).answer(asked(failed=(RAG_FAILED,), found=(source,)), sub_budget())
+    steps = DirectStrategy(ScriptedModel("No.")).answer(asked(failed=(RAG_FAILED,), found=(source,)), new_budget())
     assert "source [1]." in parts(steps)[1]
 
 
@@ -195,7 +195,7 @@ def test_the_log_is_read_for_passages_only_where_something_failed():
     def found_before():
         raise AssertionError
 
-    unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", found_before=found_before), sub_budget()))
+    unsearched(DirectStrategy(ScriptedModel("Hello!")).answer(asked("Hi", found_before=found_before), new_budget()))
 
 
 def test_a_direct_answer_by_the_default_settings_costs_less_than_a_tenth_of_a_cent():
@@ -235,11 +235,11 @@ def test_the_prompts_version_changes_with_the_rendering_of_passages(monkeypatch)
 
 def test_a_strategys_failure_is_the_models():
     with pytest.raises(ModelBusy):
-        parts(rag(FixedRetriever(BOATHOUSE), ScriptedModel(ModelBusy("throttled"))).answer(asked(), sub_budget()))
+        parts(rag(FixedRetriever(BOATHOUSE), ScriptedModel(ModelBusy("throttled"))).answer(asked(), new_budget()))
 
 
 def test_the_default_budget_takes_a_full_prompt():
     found = [passage(n, "word " * 400) for n in range(1, 11)]
-    retrieved, _, _ = parts(rag(FixedRetriever(*found), ScriptedModel("No.")).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(rag(FixedRetriever(*found), ScriptedModel("No.")).answer(asked(), new_budget()))
     assert len(retrieved.sources) == 10
     assert RequestBudget().tokens_a_call == 30_000

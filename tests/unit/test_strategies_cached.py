@@ -26,7 +26,7 @@ from cicada.errors import (
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import Reused
 from cicada.retrieval.ports import Hit, SearchResult
-from tests.support.answers import asked, parts, sub_budget
+from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock
 from tests.support.questions import NOW_S, FixedCache, FixedRetriever, ScriptedModel, looked, passage
 
@@ -71,7 +71,7 @@ def test_the_search_and_the_look_up_are_under_way_together():
             meet.wait()
             return super().look_up(asked, index_version, limits, time_budget_s=time_budget_s)
 
-    answering = hybrid(Meets(BOATHOUSE), MeetsToo(looked("contexts", *sources(BELL)))).answer(asked(), sub_budget())
+    answering = hybrid(Meets(BOATHOUSE), MeetsToo(looked("contexts", *sources(BELL)))).answer(asked(), new_budget())
     retrieved, _, _ = parts(answering)
     assert {source.origin for source in retrieved.sources} == {"search", "cache"}
 
@@ -109,7 +109,7 @@ def test_they_cost_what_the_slower_costs(search_s, look_up_s):
     strategy = hybrid(
         TakesTime(BOATHOUSE), TakesTimeToo(looked("contexts", *sources(BELL))), concurrency=SideBySide(clock)
     )
-    retrieved = next(strategy.answer(asked(), sub_budget(clock=clock)))
+    retrieved = next(strategy.answer(asked(), new_budget(clock=clock)))
     assert isinstance(retrieved, Retrieved)
     assert clock.now_s == pytest.approx(0.8)
     assert (retrieved.retrieval_ms, retrieved.cache_ms) == (round(search_s * 1000), round(look_up_s * 1000))
@@ -121,7 +121,7 @@ def test_they_cost_what_the_slower_costs(search_s, look_up_s):
 def test_both_contribute_to_one_generation_and_say_so():
     model = ScriptedModel(QUOTED)
     cache = FixedCache(looked("contexts", *sources(BELL), similarity=0.8))
-    retrieved, text, answered = parts(hybrid(FixedRetriever(BOATHOUSE), cache, model).answer(asked(), sub_budget()))
+    retrieved, text, answered = parts(hybrid(FixedRetriever(BOATHOUSE), cache, model).answer(asked(), new_budget()))
     assert [(one.n, one.origin, one.score) for one in retrieved.sources] == [(1, "search", 0.9), (2, "cache", 0.72)]
     assert retrieved.reused == Reused(
         use="contexts",
@@ -143,14 +143,14 @@ def test_a_contexts_score_counts_as_far_as_the_questions_are_alike():
         def search(self, query):
             return SearchResult((Hit(BOATHOUSE, 0.6),), "v1", 1)
 
-    retrieved, _, _ = parts(hybrid(Middling(), cache).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(Middling(), cache).answer(asked(), new_budget()))
     assert [(one.passage_id, one.score) for one in retrieved.sources] == [(BELL.id, 0.63), (BOATHOUSE.id, 0.6)]
     # The lantern's 0.49 is below what a hit must have, whoever brings it.
 
 
 def test_what_both_bring_stands_once_as_found():
     cache = FixedCache(looked("contexts", *sources(BOATHOUSE), similarity=0.9))
-    retrieved, _, _ = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert [(one.passage_id, one.origin, one.score) for one in retrieved.sources] == [(BOATHOUSE.id, "search", 0.9)]
     assert retrieved.reused is None  # it contributed nothing
 
@@ -175,7 +175,7 @@ def test_no_more_passages_of_an_earlier_answer_are_considered_than_is_set():
     cached = sources(*(passage(n, f"Line {n}.") for n in range(20, 40)))
     retrieved, _, _ = parts(
         hybrid(FixedRetriever(BOATHOUSE), FixedCache(looked("contexts", *cached)), cache_passages=3).answer(
-            asked(), sub_budget()
+            asked(), new_budget()
         )
     )
     assert [source.origin for source in retrieved.sources] == ["search", "cache", "cache", "cache"]
@@ -185,7 +185,7 @@ def test_the_prompt_takes_the_best_of_both():
     found = [passage(n, f"Line {n}.") for n in range(1, 6)]
     cache = FixedCache(looked("contexts", *sources(BELL, score=1.0), similarity=0.95))
     strategy = hybrid(FixedRetriever(*found), cache, prompt_passages=3)
-    retrieved, _, _ = parts(strategy.answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(strategy.answer(asked(), new_budget()))
     assert [one.passage_id for one in retrieved.sources] == [BELL.id, "ep1-0001", "ep1-0002"]
     assert [one.n for one in retrieved.sources] == [1, 2, 3]
     assert retrieved.found == 6
@@ -194,27 +194,27 @@ def test_the_prompt_takes_the_best_of_both():
 def test_passages_that_the_prompt_does_not_take_are_no_contribution():
     cache = FixedCache(looked("contexts", *sources(BELL), similarity=0.6))
     strategy = hybrid(FixedRetriever(BOATHOUSE, LANTERN), cache, prompt_passages=2)
-    retrieved, _, _ = parts(strategy.answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(strategy.answer(asked(), new_budget()))
     assert {one.origin for one in retrieved.sources} == {"search"}
     assert retrieved.reused is None
 
 
 def test_contexts_of_another_version_than_was_searched_are_left_out():
     cache = FixedCache(looked("contexts", *sources(BELL), index_version="v0"))
-    retrieved, _, _ = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert [one.origin for one in retrieved.sources] == ["search"]
     assert (retrieved.index_version, retrieved.reused) == ("v1", None)
 
 
 def test_where_neither_brings_anything_code_says_so():
-    _, text, answered = parts(hybrid(FixedRetriever(), FixedCache(looked("miss"))).answer(asked(), sub_budget()))
+    _, text, answered = parts(hybrid(FixedRetriever(), FixedCache(looked("miss"))).answer(asked(), new_budget()))
     assert (text, answered.stop_reason) == (NOTHING_FOUND, "nothing_found")
 
 
 def test_the_cache_is_asked_for_the_completed_question_under_the_version_searched():
     cache = FixedCache(looked("miss"))
     question = asked("When did Mara lock it?")
-    parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(question, sub_budget()))
+    parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(question, new_budget()))
     assert cache.asked == [(question, "v1")]
 
 
@@ -229,7 +229,7 @@ def rag(retriever, cache, model=None):
 def test_the_same_question_gets_its_earlier_answer_beside_the_search_without_a_model(strategy):
     found = looked("answer", *sources(BOATHOUSE))
     model = ScriptedModel("never")
-    attempt_budget = sub_budget(calls=0)
+    attempt_budget = new_budget(calls=0)
     retrieved, text, answered = parts(
         strategy(FixedRetriever(BELL), FixedCache(found), model).answer(asked(), attempt_budget)
     )
@@ -243,13 +243,13 @@ def test_the_same_question_gets_its_earlier_answer_beside_the_search_without_a_m
 @pytest.mark.parametrize("strategy", [hybrid, rag])
 def test_an_earlier_answer_of_another_version_is_not_given_again(strategy):
     cache = FixedCache(looked("answer", *sources(BELL), index_version="v0"))
-    retrieved, text, _ = parts(strategy(FixedRetriever(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, text, _ = parts(strategy(FixedRetriever(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert (text, retrieved.reused) == (QUOTED, None)
 
 
 def test_rag_writes_from_its_own_search_where_an_earlier_question_is_only_near():
     cache = FixedCache(looked("contexts", *sources(BELL)))
-    retrieved, text, _ = parts(rag(FixedRetriever(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, text, _ = parts(rag(FixedRetriever(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert (text, retrieved.reused) == (QUOTED, None)
     assert [one.origin for one in retrieved.sources] == ["search"]
 
@@ -259,7 +259,7 @@ def test_rag_writes_from_its_own_search_where_an_earlier_question_is_only_near()
 
 def test_a_miss_is_an_answer_from_the_search_alone():
     retrieved, text, _ = parts(
-        hybrid(FixedRetriever(BOATHOUSE), FixedCache(looked("miss"))).answer(asked(), sub_budget())
+        hybrid(FixedRetriever(BOATHOUSE), FixedCache(looked("miss"))).answer(asked(), new_budget())
     )
     assert (text, retrieved.degraded, retrieved.reused) == (QUOTED, (), None)
     assert retrieved.cache_ms is not None
@@ -276,7 +276,7 @@ def test_a_miss_is_an_answer_from_the_search_alone():
 )
 def test_a_cache_that_fails_is_done_without_and_said(caplog, error):
     cache = FixedCache(looked("miss"), error=error)
-    retrieved, text, answered = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, text, answered = parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert (text, answered.grounded) == (QUOTED, True)
     assert [one.code for one in retrieved.degraded] == ["cache_unavailable"]
     assert faults(caplog) == [(error.code, "cache")]
@@ -288,7 +288,7 @@ def test_a_version_that_is_not_known_costs_the_look_up_alone():
             raise IndexUnavailable("no answer")
 
     cache = FixedCache(looked("contexts", *sources(BELL)))
-    retrieved, _, _ = parts(hybrid(Unknown(BOATHOUSE), cache).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(hybrid(Unknown(BOATHOUSE), cache).answer(asked(), new_budget()))
     assert ([one.code for one in retrieved.degraded], cache.asked) == (["cache_unavailable"], [])
 
 
@@ -297,7 +297,7 @@ def test_a_search_that_fails_fails_it_whatever_the_cache_has():
     cache = FixedCache(looked("contexts", *sources(BELL)))
     answering = hybrid(FixedRetriever(error=IndexUnavailable("no answer")), cache, model)
     with pytest.raises(IndexUnavailable):
-        parts(answering.answer(asked(), sub_budget()))
+        parts(answering.answer(asked(), new_budget()))
     assert model.prompts == []
 
 
@@ -311,7 +311,7 @@ def test_hybrid_does_not_need_the_cache():
 def test_a_very_near_question_gets_the_earlier_answer_again_without_a_model():
     found = looked("answer", *sources(BOATHOUSE))
     model = ScriptedModel("never")
-    attempt_budget = sub_budget(calls=0)
+    attempt_budget = new_budget(calls=0)
     retrieved, text, answered = parts(cag(FixedCache(found), model).answer(asked(), attempt_budget))
     assert text == found.text
     assert (answered.model_id, answered.stop_reason) == ("model-of-then", "end_turn")
@@ -328,7 +328,7 @@ def test_a_very_near_question_gets_the_earlier_answer_again_without_a_model():
 def test_a_long_answer_is_given_in_pieces():
     text = QUOTED + " " + "Nothing else is told of it. " * 100
     found = looked("answer", *sources(BOATHOUSE), text=text)
-    steps = list(cag(FixedCache(found)).answer(asked(), sub_budget()))
+    steps = list(cag(FixedCache(found)).answer(asked(), new_budget()))
     pieces = [step.text for step in steps if isinstance(step, TextDelta)]
     assert "".join(pieces) == text
     assert len(pieces) > 2
@@ -342,7 +342,7 @@ def test_a_near_question_gets_a_new_answer_from_the_earlier_passages():
     model = ScriptedModel(QUOTED)
     cached = (*sources(BELL, score=0.6), *(one.model_copy(update={"n": 2}) for one in sources(BOATHOUSE)))
     cache = FixedCache(looked("contexts", *cached, similarity=0.9))
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     retrieved, text, answered = parts(cag(cache, model).answer(asked(), attempt_budget))
     assert text == QUOTED
     assert [(one.n, one.passage_id, one.score, one.origin) for one in retrieved.sources] == [
@@ -357,7 +357,7 @@ def test_a_near_question_gets_a_new_answer_from_the_earlier_passages():
 def test_the_prompt_takes_the_best_of_the_earlier_passages():
     model = ScriptedModel(QUOTED)
     cache = FixedCache(looked("contexts", *sources(BOATHOUSE, BELL, LANTERN)))
-    retrieved, _, _ = parts(cag(cache, model, prompt_passages=2).answer(asked(), sub_budget()))
+    retrieved, _, _ = parts(cag(cache, model, prompt_passages=2).answer(asked(), new_budget()))
     assert (len(retrieved.sources), retrieved.found) == (2, 3)
 
 
@@ -373,28 +373,28 @@ def test_the_prompt_takes_the_best_of_the_earlier_passages():
 def test_anything_else_is_a_miss(found, calls, why):
     model = ScriptedModel("never")
     with pytest.raises(CacheMiss, match=why):
-        parts(cag(FixedCache(found), model).answer(asked(), sub_budget(calls=calls)))
+        parts(cag(FixedCache(found), model).answer(asked(), new_budget(calls=calls)))
     assert model.prompts == []
 
 
 @pytest.mark.parametrize("error", [CacheUnavailable("throttled"), ModelUnavailable("no vector"), OutOfTime("late")])
 def test_a_cache_that_fails_fails_cag(error):
     with pytest.raises(type(error)):
-        parts(cag(FixedCache(looked("miss"), error=error)).answer(asked(), sub_budget()))
+        parts(cag(FixedCache(looked("miss"), error=error)).answer(asked(), new_budget()))
 
 
 def test_without_a_version_there_is_nothing_to_look_up():
     cache = FixedCache(looked("miss"))
     with pytest.raises(IndexUnavailable):
-        parts(cag(cache, retriever=FixedRetriever(error=IndexUnavailable("no answer"))).answer(asked(), sub_budget()))
+        parts(cag(cache, retriever=FixedRetriever(error=IndexUnavailable("no answer"))).answer(asked(), new_budget()))
     assert cache.asked == []
 
 
 def test_a_model_that_fails_fails_cag_and_a_stop_passes_through():
     cache = FixedCache(looked("contexts", *sources(BOATHOUSE)))
     with pytest.raises(ModelBusy):
-        parts(cag(cache, ScriptedModel(ModelBusy("throttled"))).answer(asked(), sub_budget()))
-    attempt_budget = sub_budget()
+        parts(cag(cache, ScriptedModel(ModelBusy("throttled"))).answer(asked(), new_budget()))
+    attempt_budget = new_budget()
     answering = cag(cache, ScriptedModel("one ", "two ")).answer(asked(), attempt_budget)
     while not isinstance(next(answering), TextDelta):
         pass
@@ -409,6 +409,6 @@ def test_cag_needs_the_cache_alone():
 
 def test_what_was_reused_is_told(caplog):
     caplog.set_level(logging.INFO, "cicada")
-    parts(cag(FixedCache(looked("answer", *sources(BOATHOUSE)))).answer(asked(), sub_budget()))
+    parts(cag(FixedCache(looked("answer", *sources(BOATHOUSE)))).answer(asked(), new_budget()))
     told = [record.__dict__ for record in caplog.records if record.step == "retrieved"]
     assert [(one["used"], one["used_from_cache"], one["engine"]) for one in told] == [(1, 1, "cache")]

@@ -1,4 +1,4 @@
-"""One use of a text model: held by the attempt's allowance, noted and told however it ends."""
+"""One use of a text model: within the attempt's budget, noted and logged however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cicada.attempts.budgets import ModelCall
 from cicada.attempts.writing import write, write_whole
 from cicada.errors import AnswerIncomplete, AnswerTruncated, BudgetSpent, ModelBusy, OutOfTime, StreamBroken
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Usage
-from tests.support.answers import sub_budget
+from tests.support.answers import new_budget
 from tests.support.breakers import Clock
 from tests.support.questions import ScriptedModel
 
@@ -37,7 +37,7 @@ def noted(attempt_budget):
 
 
 def test_the_pieces_are_passed_on_and_the_whole_is_returned():
-    pieces = write(ScriptedModel("Ma", "ra"), PROMPT, sub_budget())
+    pieces = write(ScriptedModel("Ma", "ra"), PROMPT, new_budget())
     assert [next(pieces), next(pieces)] == [TextDelta("Ma"), TextDelta("ra")]
     with pytest.raises(StopIteration) as end:
         next(pieces)
@@ -45,7 +45,7 @@ def test_the_pieces_are_passed_on_and_the_whole_is_returned():
 
 
 def test_who_has_no_use_for_pieces_gets_the_whole():
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     written = write_whole(ScriptedModel("What did ", "Mara say?"), PROMPT, attempt_budget, "complete_question")
     assert written.text == "What did Mara say?"
     assert noted(attempt_budget).purpose == "complete_question"
@@ -56,7 +56,7 @@ def test_what_a_call_took_is_noted_and_told(caplog):
     clock = Clock(0)
     model = TimedModel(clock, "Ma", "ra")
     model.model_id = "us.amazon.nova-micro-v1:0"
-    attempt_budget = sub_budget(clock=clock, left_s=30)
+    attempt_budget = new_budget(clock=clock, left_s=30)
     write_whole(model, PROMPT, attempt_budget)
     assert model.time_budget_s == 30
     assert noted(attempt_budget) == ModelCall(
@@ -90,7 +90,7 @@ def truncated(usage):
     ],
 )
 def test_a_call_that_fails_is_noted_with_what_is_known_of_it(caplog, pieces, error, first_piece, usage):
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     with pytest.raises(error):
         write_whole(ScriptedModel(*pieces), PROMPT, attempt_budget)
     call = noted(attempt_budget)
@@ -107,7 +107,7 @@ def test_a_stream_that_ends_without_its_finish_is_broken():
                 if not isinstance(step, Finished):
                     yield step
 
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     with pytest.raises(StreamBroken):
         write_whole(Cut("Half an ans"), PROMPT, attempt_budget)
     assert noted(attempt_budget).fault == "stream_broken"
@@ -119,13 +119,13 @@ def test_every_call_that_goes_out_is_counted_retries_too():
             call_scope.call()
             yield from super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope)
 
-    attempt_budget = sub_budget(calls=2)
+    attempt_budget = new_budget(calls=2)
     write_whole(Retries("Mara"), PROMPT, attempt_budget)
     assert (noted(attempt_budget).calls, attempt_budget.spent.calls, attempt_budget.calls_left) == (2, 2, 0)
 
 
 def test_without_a_call_left_none_goes_out():
-    attempt_budget = sub_budget(calls=0)
+    attempt_budget = new_budget(calls=0)
     model = ScriptedModel("never")
     with pytest.raises(BudgetSpent):
         write_whole(model, PROMPT, attempt_budget)
@@ -136,7 +136,7 @@ def test_without_a_call_left_none_goes_out():
 def test_a_call_that_could_take_more_than_its_share_is_not_made(budget):
     model = ScriptedModel("never")
     model.model_id = "amazon.nova-pro-v1:0"
-    attempt_budget = sub_budget(**budget)
+    attempt_budget = new_budget(**budget)
     with pytest.raises(BudgetSpent):
         write_whole(model, PROMPT, attempt_budget)
     assert (model.prompts, attempt_budget.made, attempt_budget.calls_left) == ([], [], 2)
@@ -145,12 +145,12 @@ def test_a_call_that_could_take_more_than_its_share_is_not_made(budget):
 def test_without_time_left_none_is_made():
     model = ScriptedModel("never")
     with pytest.raises(OutOfTime):
-        write_whole(model, PROMPT, sub_budget(left_s=0))
+        write_whole(model, PROMPT, new_budget(left_s=0))
     assert model.prompts == []
 
 
 def test_a_stop_reaches_the_model_and_passes_through():
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     pieces = write(ScriptedModel("one ", "two ", "three"), PROMPT, attempt_budget)
     next(pieces)
     attempt_budget.stop()
@@ -160,7 +160,7 @@ def test_a_stop_reaches_the_model_and_passes_through():
 
 
 def test_a_reader_that_leaves_closes_the_model_and_the_call_is_noted(caplog):
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     model = ScriptedModel("one ", "two ", "three")
     pieces = write(model, PROMPT, attempt_budget)
     next(pieces)
@@ -171,11 +171,11 @@ def test_a_reader_that_leaves_closes_the_model_and_the_call_is_noted(caplog):
 
 
 def test_a_bug_is_not_taken_for_a_stop():
-    attempt_budget = sub_budget()
+    attempt_budget = new_budget()
     with pytest.raises(ZeroDivisionError):
         write_whole(ScriptedModel(ZeroDivisionError()), PROMPT, attempt_budget)
     assert noted(attempt_budget).fault == "internal"
 
 
 def test_a_lone_surrogate_is_replaced():
-    assert write_whole(ScriptedModel("The bell \ud83d", "rang."), PROMPT, sub_budget()).text == "The bell ?rang."
+    assert write_whole(ScriptedModel("The bell \ud83d", "rang."), PROMPT, new_budget()).text == "The bell ?rang."

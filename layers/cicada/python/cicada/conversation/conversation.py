@@ -124,9 +124,9 @@ class Conversation:
         """The question as the model completes it; None if it may not be called, fails, or writes something else."""
         if attempt_budget.calls_left < LEAST_CALLS:
             return None
-        sub_budget = OneCallBudget(attempt_budget, self._time_budget_s)
+        call_budget = OneCallBudget(attempt_budget, self._time_budget_s)
         try:
-            written = write_whole(self._model, completing_prompt(query, turns), sub_budget, "complete_question")
+            written = write_whole(self._model, completing_prompt(query, turns), call_budget, "complete_question")
         except CicadaError as error:
             log_fault(logger, "question not completed", error)
             return None

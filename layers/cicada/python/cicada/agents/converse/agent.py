@@ -19,7 +19,7 @@ class ConverseAgent(LoopingAgent):
         *,
         left_s: float,  # noqa: ARG002 - the loop ends the call
     ) -> ConverseCall:
-        """See :class:`cicada.agents.looping.Turns`."""
+        """See :class:`cicada.agents.looping.LoopingAgent`."""
         sent = self._sampling.accepted(self.model_id, self._wanted)
         request = converse_request(
             self.model_id, exchange.system, exchange.messages, self._max_turn_tokens, sent, exchange.tool_config

@@ -47,7 +47,7 @@ class HarnessAgent(LoopingAgent):
         self._new_id = new_id
 
     def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> HarnessCall:
-        """See :class:`cicada.agents.looping.Turns`."""
+        """See :class:`cicada.agents.looping.LoopingAgent`."""
         sampled = self._sampling.accepted(self.model_id, self._wanted)
         actor = hashlib.sha256(task.conversation.encode()).hexdigest()[:_ACTOR_CHARS]
         run = Run(actor, f"{actor}-{self._new_id()}", self._max_turn_tokens, left_s)

@@ -59,7 +59,7 @@ class ListProfilesTool(ProfileTool):
 
 
 class ShowProfileTool(ProfileTool):
-    """Shows one of the actor's profiles; each fact's source goes onto the registry."""
+    """Shows one of the actor's profiles; each fact's source is registered."""
 
     form = ShowProfile
 

@@ -1,4 +1,4 @@
-"""``search_script``: passages onto the registry."""
+"""``search_script``: finds passages and registers them as sources."""
 
 from __future__ import annotations
 
