@@ -89,7 +89,7 @@ class ModelsSettings(Group):
         1024, description="length of a vector; Titan Text v2 offers 256, 512 and 1024"
     )
     destination_regions: tuple[Region, ...] = Field(
-        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock.py`"
+        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock_regions.py`"
     )
     max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(2048, description="longest answer, in tokens")
     direct_max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(

@@ -22,6 +22,7 @@ from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.routes import Routes
 from stacks.settings import JwtAuth, Settings
+from stacks.settings_record import record, written
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -84,6 +85,7 @@ class GatewayStack(Stack):
             "EmbeddingDimensions": str(settings.models.embedding_dimensions),
             "RerankerModelId": settings.retrieval.reranker_model_id or settings.models.direct_model_id,
             "ExpansionModelId": settings.retrieval.expansion_model_id or settings.models.direct_model_id,
+            "Settings": written(record(settings)),
             **({} if data.vector_index_arn is None else {"VectorIndexArn": data.vector_index_arn}),
         }.items():
             CfnOutput(self, name, value=value)

@@ -32,7 +32,7 @@ from stacks.answer_settings import (
     RecoverySweepSettings,
     Retrieval,
 )
-from stacks.bedrock import why_not_from
+from stacks.bedrock_regions import why_not_from
 from stacks.ingest_settings import Ingest
 from stacks.profiles_settings import ProfilesSettings
 
@@ -303,8 +303,20 @@ class Settings(Group):
         """
         if self.local and account not in (None, LOCAL_ACCOUNT):
             raise ContextInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
-        if self.local or region is None:
+        if self.local:
             return self
+        for name, model_id in self.named_models().items():
+            if (why := why_not_from(region, model_id)) is not None:
+                raise ContextInvalid(f"{name}: {why}")
+        for name, endpoint in self.models.endpoints.items():
+            if region is not None and endpoint.secret_arn is not None and endpoint.secret_arn.split(":")[3] != region:
+                raise ContextInvalid(
+                    f"models.endpoints.{name}.secretArn: the secret must lie in {region}, where the functions are"
+                )
+        return self
+
+    def named_models(self) -> dict[str, str]:
+        """The models that the settings name, by setting."""
         named = {
             "models.generationModelId": self.models.generation_model_id,
             "models.directModelId": self.models.direct_model_id,
@@ -318,12 +330,4 @@ class Settings(Group):
             "agents.modelId": self.agents.model_id,
             "ingest.enrichmentModelId": self.ingest.enrichment_model_id,
         }
-        for name, model_id in named.items():
-            if model_id is not None and (why := why_not_from(region, model_id)) is not None:
-                raise ContextInvalid(f"{name}: {why}")
-        for name, endpoint in self.models.endpoints.items():
-            if endpoint.secret_arn is not None and endpoint.secret_arn.split(":")[3] != region:
-                raise ContextInvalid(
-                    f"models.endpoints.{name}.secretArn: the secret must lie in {region}, where the functions are"
-                )
-        return self
+        return {name: model_id for name, model_id in named.items() if model_id is not None}

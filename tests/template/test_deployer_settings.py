@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stacks.context import documented, parse, read
+from stacks.describe import main as describe_main
 from stacks.settings import LOCAL_ACCOUNT, ContextInvalid, JwtAuth, Settings
+from stacks.settings_record import record, written
 from tests.template.templates import ROOT
 
 AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
@@ -195,6 +199,21 @@ def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(m
         settings_with(generationModelId=model_id).for_environment(account="1", region=region)
 
 
+@pytest.mark.parametrize("region", ["ap-south-1", "us-east-1", None])
+@pytest.mark.parametrize("model_id", ["in.amazon.nova-lite-v1:0", "in.new.model-1", "mx.anthropic.claude-haiku-5-5"])
+def test_a_profile_of_an_unknown_geography_is_refused(model_id: str, region: str | None) -> None:
+    with pytest.raises(
+        ContextInvalid, match=rf"models.directModelId: {model_id} is an inference profile of .*global\."
+    ):
+        models = {"generationModelId": "global.amazon.nova-2-lite-v1:0", "directModelId": model_id}
+        settings_with(**models).for_environment(account="1", region=region)
+
+
+@pytest.mark.parametrize("model_id", ["deepseek.v3.2", "zai.glm-4.7", "newcomer.model-1.5", "local.extractive"])
+def test_a_models_own_id_may_have_dots(model_id: str) -> None:
+    assert settings_with(directModelId=model_id).for_environment(account="1", region="us-east-1")
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -250,3 +269,42 @@ def test_settings_of_the_local_cloud_are_refused_by_an_account() -> None:
     with pytest.raises(ContextInvalid, match="local cloud and not for AWS account 111122223333"):
         local.for_environment(account="111122223333", region="us-east-1")
     assert local.for_environment(account=LOCAL_ACCOUNT, region="us-east-1") is local
+
+
+def test_the_record_tells_which_settings_have_changed() -> None:
+    before, after = (record(settings_with(directModelId=model)) for model in ("amazon.nova-micro-v1:0", "openai.gpt"))
+    assert {"auth", "models", "retentionDays"} <= before.keys()
+    assert [name for name in before if before[name] != after[name]] == ["models"]
+    assert "models=" in written(before)
+    assert len(written(before)) < 1_000  # an output of a stack holds it
+
+
+def described(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    assert describe_main(argv) == 0
+    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return value
+
+
+def test_settings_are_described_without_the_cdk(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"auth": AUTH, "limits": {"answerConcurrency": 3}}))
+    told = described(capsys, "--settings", str(file), "--account", "111122223333", "--region", "us-east-1")
+    assert told["models"]["models.embeddingModelId"] == "amazon.titan-embed-text-v2:0"
+    assert (told["stackPrefix"], told["answerConcurrency"], told["local"]) == ("Cicada", 3, False)
+    assert told["record"] == record(parse({"auth": AUTH, "limits": {"answerConcurrency": 3}}, source="mine"))
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import stacks.describe"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert "pydantic" in loaded.stderr
+    assert "aws_cdk" not in loaded.stderr
+
+
+def test_settings_that_do_not_suit_the_region_are_described_as_such(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"auth": AUTH}))
+    told = described(capsys, "--settings", str(file), "--region", "eu-west-1")
+    assert told["error"].startswith(
+        "models.generationModelId: us.amazon.nova-lite-v1:0 cannot be called from eu-west-1"
+    )

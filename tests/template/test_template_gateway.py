@@ -126,6 +126,7 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "EmbeddingDimensions",
         "RerankerModelId",
         "ExpansionModelId",
+        "Settings",
     }
     assert outputs["WebSocketUrl"] == "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
     assert outputs["IndexBucket"] == "Cicada-Data-IndexBucket"
