@@ -14,7 +14,11 @@ from cicada_local.bedrock.tokens import count_tokens, split_pieces
 
 REASONING = "Look for the passages that answer this."
 SIGNATURE = "c2lnbmF0dXJl"
-FORM_FAULTS = frozenset({"misfit", "talk", "unreadable", "garbled", "unoffered", "again"})
+FORM_FAULTS = frozenset({"misfit", "talk", "unreadable", "sequence", "garbled", "unoffered", "again"})
+INVALID_SEQUENCE = (
+    "Model produced invalid sequence as part of ToolUse. Please refer to the model tool use troubleshooting guide."
+)
+"""Source: AWS's solution accelerated-intelligent-document-processing-on-aws, issue 895; langchain-aws, issue 567."""
 _TALK = "I would rather talk about it."
 _UNOFFERED = "run_anything"
 
@@ -48,6 +52,8 @@ class Reply:
     """Whether reasoning stands before the text."""
     tool_uses: tuple[ToolUse, ...] = ()
     """They follow the text."""
+    invalid_sequence: bool = False
+    """The model writes no valid use of a tool, and the service ends the call with an error."""
 
     @property
     def text(self) -> str:
@@ -91,7 +97,8 @@ def compose_tool_uses(
         step: what it says before, and its calls; at least one.
         request: what was asked.
         fault: how the turn is not what it should be: ``misfit`` (the inputs lack all), ``talk`` (words in place of the
-            calls), ``unreadable`` (the service cannot read the calls), ``garbled`` (the inputs are no JSON),
+            calls), ``unreadable`` (the service cannot read the calls), ``sequence`` (nor does it answer: the call fails
+            with the model's error), ``garbled`` (the inputs are no JSON),
             ``unoffered`` (another tool is called) or ``again`` (the last calls once more); nothing is wrong when None.
         reasons: see :class:`Reply`.
         stop_reason: why it stops, if a fault says so.
@@ -103,6 +110,8 @@ def compose_tool_uses(
     if fault == "unreadable":
         return Reply((), "malformed_tool_use", _usage(request, count_tokens("")), reasons)
     pieces, tokens = tuple(split_pieces(step.text)), count_tokens(step.text)
+    if fault == "sequence":
+        return Reply(pieces, "tool_use", _usage(request, tokens), reasons, invalid_sequence=True)
     uses: list[ToolUse] = []
     for use in (_use(call, fault) for call in _calls(step, request, fault)):
         written = "".join(use.pieces) or "{}"

@@ -56,6 +56,7 @@ def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
     system = "\n".join(_read_blocks(_list(fields, "system"), "system"))
     config = fields.get("inferenceConfig") or {}
     _check_sampling(config, model)
+    _check_additional(fields.get("additionalModelRequestFields") or {}, model)
     input_tokens = count_tokens(system) + sum(count_tokens(turn) for turn in turns) + (offer.tokens if offer else 0)
     if input_tokens > model.max_input_tokens:
         raise ValidationFailed("Input is too long for requested model.")
@@ -241,6 +242,17 @@ def _check_sampling(config: dict[str, Any], model: TextModel) -> None:
             "The model returned the following errors: `temperature` and `top_p` cannot both be specified for this "
             "model. Please use only one."
         )
+
+
+def _check_additional(more: dict[str, Any], model: TextModel) -> None:
+    """Nova takes its ``topK`` here. Source: Amazon Nova User Guide, "Complete request schema"."""
+    if "inferenceConfig" not in more:
+        return
+    if not model.plain_schemas:
+        raise _malformed(["#: extraneous key [inferenceConfig] is not permitted"])
+    top_k = more["inferenceConfig"].get("topK", 0)
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 0 <= top_k <= 128:
+        raise _malformed([f"#/inferenceConfig/topK: {json.dumps(top_k)} is not between 0 and 128"])
 
 
 def _max_tokens(config: dict[str, Any], model: TextModel) -> int:

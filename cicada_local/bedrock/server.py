@@ -56,6 +56,10 @@ B36    Of many tools the model calls those that it needs, or answers; with ``any
 B37    An earlier turn's tool use needs a tool's name, an input that is an object, and an id that no other has: else
        ValidationException. Its tool may have been taken from the offer since.
 B38    A stream can be cut in a tool's input, and an input that outgrows maxTokens ends in the middle.
+B39    A use of a tool that Nova writes wrongly is a ModelErrorException (424), in a stream after its text a
+       modelStreamErrorException: "Model produced invalid sequence as part of ToolUse. …".
+B40    Nova takes ``inferenceConfig.topK`` of 0 to 128 in additionalModelRequestFields; for a greater one, and for
+       ``inferenceConfig`` with another model: ValidationException.
 =====  ===========================================================================================================
 
 Not served: system tools, strict tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is
@@ -78,8 +82,9 @@ Fault switches (``cicada_local.faults``; ``model`` limits each to one model id a
                             (``tool_use``) or do not (``text``)
 ``bedrock.stop``            ``stop_reason``, ``after`` so many deltas
 ``bedrock.form``            what is wrong with a tool's use: ``mode`` is ``misfit`` (the input lacks all), ``talk``
-                            (words in its place), ``unreadable`` (the service cannot read it), ``garbled`` (the streamed
-                            input is no JSON), ``unoffered`` (another tool) or ``again`` (the last call once more)
+                            (words in its place), ``unreadable`` (the service cannot read it), ``sequence`` (Nova's
+                            error in its place: B39), ``garbled`` (the streamed input is no JSON), ``unoffered``
+                            (another tool) or ``again`` (the last call once more)
 ``bedrock.converse_cut``    half of Converse's response, then the connection is lost
 ``bedrock.rerank_…``        ``throttle``, ``error``, ``refuse``, ``slow`` as for embeddings, ``cut`` as Converse's, and
                             ``malformed``: a text is missing from the results
@@ -109,7 +114,7 @@ from cicada_local.bedrock.errors import AwsError, Handler, ValidationFailed, wit
 from cicada_local.bedrock.extractive.filling import fill_from_words
 from cicada_local.bedrock.extractive.relevance import relevance
 from cicada_local.bedrock.forwarding import Forwarding
-from cicada_local.bedrock.replies import Reply, compose, compose_tool_uses, whole_response
+from cicada_local.bedrock.replies import INVALID_SEQUENCE, Reply, compose, compose_tool_uses, whole_response
 from cicada_local.bedrock.requests import ConverseRequest, read_converse, read_embedding, read_rerank
 from cicada_local.bedrock.streams import StreamCounts, StreamedResponse, send_stream
 from cicada_local.bedrock.striking import Refused, fail_early, send_whole
@@ -235,6 +240,8 @@ class BedrockRuntime:
         """POST /model/{modelId}/converse."""
         asked, slow = await self._asked(request)
         reply, latency_ms, _ = await self._reply(request, asked, slow, form=_single(asked))
+        if reply.invalid_sequence:
+            raise AwsError(INVALID_SEQUENCE, code="ModelErrorException", status=424)
         return await send_whole(self._faults, request, whole_response(reply, latency_ms), "bedrock.converse_cut")
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
@@ -302,6 +309,9 @@ class BedrockRuntime:
         return asked, {**await fail_early(self._faults, request, "bedrock."), "arrived": arrived}
 
     def _cut(self, request: web.Request, reply: Reply | None) -> Cut | None:
+        if reply is not None and reply.invalid_sequence:
+            said = len(reply.pieces)
+            return Cut("exception", after=said, exception="modelStreamErrorException", message=INVALID_SEQUENCE)
         turn = "tool_use" if reply is not None and reply.tool_uses else "text"
         params = self._faults.take("bedrock.cut", model=request.match_info["model_id"], turn=turn)
         return None if params is None else Cut.of(params)

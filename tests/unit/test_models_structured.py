@@ -30,7 +30,7 @@ from cicada.models.failure import Failure
 from cicada.models.model_ids import Sampling
 from cicada.models.ports import Prompt, Stopped, Unbounded, Usage
 from cicada.models.retries import PATIENT, Pace, RetryPolicy
-from cicada.models.structured_output import OutputMisfit, form_name, form_schema, read_form
+from cicada.models.structured_output import MALFORMED_HINT, OutputMisfit, form_name, form_schema, read_form
 from cicada.models.unary_calls import UnaryCalls
 
 
@@ -203,6 +203,7 @@ def test_an_answer_that_the_service_could_not_read_is_asked_for_anew(stop: str):
     client = Client(answered([], stop), used(GOOD))
     assert fill(client).calls == 2
     assert client.sent[1]["messages"] == client.sent[0]["messages"]
+    assert client.sent[1]["system"][0]["text"].endswith(MALFORMED_HINT)
 
 
 def test_every_tool_call_of_an_answer_gets_its_result():

@@ -79,9 +79,11 @@ Fault = Literal[
     "truncated",
     "filtered",
     "malformed",
+    "sequence",
 ]
 """What goes wrong in a turn. ``throttled``, ``unavailable`` and ``refused`` come before anything else of the turn;
-``cut``, ``exception`` (of the service, in the stream) and ``stall`` (silence, until the caller goes) after its text;
+``cut``, ``exception`` (of the service, in the stream), ``stall`` (silence, until the caller goes) and ``sequence``
+(Nova's error for a malformed use of a tool) after its text;
 ``truncated``, ``filtered`` and ``malformed`` (the service cannot read what the model wrote; not every service says so)
 are its reason to stop."""
 

@@ -19,6 +19,7 @@ from cicada.agents.ports import Tool
 from cicada.delivery.record import RequestKey
 from cicada.models.bedrock import bedrock_client_config
 from cicada_local.bedrock.event_stream import encode_event, encode_exception
+from cicada_local.bedrock.replies import INVALID_SEQUENCE
 from tests.wire.agent_contract import PATIENCE_S, Turn, World
 from tests.wire.app_server import serving_app
 
@@ -72,6 +73,8 @@ class ScriptService:
                 return response
             case "exception":
                 await response.write(encode_exception("modelStreamErrorException", {"message": "by the script"}))
+            case "sequence":
+                await response.write(encode_exception("modelStreamErrorException", {"message": INVALID_SEQUENCE}))
             case "stall":
                 await self._stall(request)
             case _:

@@ -8,9 +8,11 @@ import pytest
 
 from cicada.agents.converse.agent import ConverseAgent
 from cicada.agents.looping import HOLD_CHARS
+from cicada.breakers.dependencies import agent_breaker, verdict
 from cicada.errors import AnswerMalformed
 from cicada.models.model_ids import Sampling
 from cicada.models.retries import RetryPolicy
+from cicada.models.structured_output import MALFORMED_HINT
 from tests.wire.agent_contract import AgentContract, Rig, Run, Turn, Use
 from tests.wire.script_service import ScriptedRig, serving_script
 
@@ -21,11 +23,15 @@ MAX_TURN_TOKENS = 500
 class ConverseRig(ScriptedRig):
     """The adapter, aimed at a server that plays a script."""
 
+    model_id = MODEL
+    temperature: float | None = None
+
     def agent(self) -> ConverseAgent:
         return ConverseAgent(
             self.service.client(),
-            MODEL,
+            self.model_id,
             max_turn_tokens=MAX_TURN_TOKENS,
+            temperature=self.temperature,
             retry=RetryPolicy(max_attempts=2, base_s=0.01),
             sampling=Sampling(),
         )
@@ -98,11 +104,30 @@ def test_thoughts_that_nova_writes_into_its_text_are_no_part_of_the_answer(rig):
     assert Run(rig).go().text == "Mira is a ferrywoman."
 
 
-def test_a_turn_that_the_service_cannot_read_is_asked_for_once_more(rig):
-    rig.play(Turn(fault="malformed"), Turn(("Here.",)))
+@pytest.mark.parametrize("fault", ["malformed", "sequence"])
+def test_a_turn_that_the_service_cannot_read_is_asked_for_once_more(rig, fault):
+    rig.play(Turn(("Let me",), fault=fault), Turn(("Here.",)))
     assert Run(rig).go().text == "Here."
+    first, second = (body["system"][0]["text"] for body in rig.service.bodies)
+    assert second == f"{first}\n\n{MALFORMED_HINT}"
 
 
-def test_a_second_turn_that_the_service_cannot_read_ends_the_run(rig):
-    rig.play(Turn(fault="malformed"), Turn(fault="malformed"), Turn(("Never.",)))
+@pytest.mark.parametrize("fault", ["malformed", "sequence"])
+def test_a_second_turn_that_the_service_cannot_read_ends_the_run_without_blaming_the_model(rig, fault):
+    rig.play(Turn(fault=fault), Turn(fault=fault), Turn(("Never.",)))
+    error = Run(rig).fails()
+    assert (error.code, verdict(agent_breaker("converse"), error)) == ("answer_malformed", "answered")
+
+
+def test_a_malformed_use_of_a_tool_after_shown_text_ends_the_run(rig):
+    rig.play(Turn(("Mira is a ferrywoman. " * HOLD_CHARS,), fault="sequence"), Turn(("Never.",)))
     assert isinstance(Run(rig).fails(), AnswerMalformed)
+
+
+def test_nova_decodes_greedily_where_it_has_tools(rig):
+    rig.play(Turn(("Nothing.",)))
+    rig.model_id, rig.temperature = "us.amazon.nova-lite-v1:0", 0.7
+    Run(rig).go()
+    (body,) = rig.service.bodies
+    assert body["inferenceConfig"] == {"maxTokens": MAX_TURN_TOKENS, "temperature": 0.0}
+    assert body["additionalModelRequestFields"] == {"inferenceConfig": {"topK": 1}}

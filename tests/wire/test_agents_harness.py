@@ -10,11 +10,19 @@ import pytest
 from cicada.agents.exchange import AgentExchange
 from cicada.agents.harness.agent import HarnessAgent
 from cicada.agents.harness.invocation import Harness
-from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable
+from cicada.errors import (
+    AgentCapReached,
+    AgentError,
+    AnswerIncomplete,
+    AnswerMalformed,
+    AnswerTruncated,
+    ModelUnavailable,
+)
 from cicada.models.converse import StreamedTurn
 from cicada.models.model_ids import Sampling
 from cicada.models.retries import RetryPolicy
 from cicada_local.agents.turns import BrainCall, Step
+from cicada_local.bedrock.replies import INVALID_SEQUENCE
 from tests.wire.agent_contract import LETTER, AgentContract, Rig, Run, Turn, Use, World
 from tests.wire.harness_service import HarnessService, serving_harness
 from tests.wire.script_service import ScriptedRig, serving_script
@@ -183,6 +191,9 @@ def test_a_harness_that_breaks_down_is_invoked_once_more(service):
     assert run_with(service, ANSWER).go().text == ANSWER.text
     service.faults.arm("harness.error", exception="RuntimeClientError", status=424)
     assert isinstance(run_with(service, ANSWER).fails(), ModelUnavailable)
+    service.faults.disarm()
+    service.faults.arm("harness.error", exception="RuntimeClientError", status=424, message=INVALID_SEQUENCE)
+    assert isinstance(run_with(service, ANSWER).fails(), AnswerMalformed)
 
 
 def test_a_tool_that_the_harness_runs_itself_ends_the_run(rig):

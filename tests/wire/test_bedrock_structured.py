@@ -153,6 +153,23 @@ def test_b33_a_whole_response_can_break_off(service, client):
     assert converse(client).keys() == {"ResponseMetadata"}, "botocore says nothing of it"
 
 
+def test_b39_a_use_of_a_tool_that_nova_writes_wrongly_is_an_error_of_the_model(service, client):
+    service.faults.arm("bedrock.form", times=1, mode="sequence")
+    with pytest.raises(ClientError, match="Model produced invalid sequence as part of ToolUse") as raised:
+        converse(client, NOVA)
+    assert raised.value.response["Error"]["Code"] == "ModelErrorException"
+    assert raised.value.response["ResponseMetadata"]["HTTPStatusCode"] == 424
+
+
+def test_b40_nova_takes_its_top_k_beside_the_common_parameters(client):
+    def top_k(value: Any) -> dict[str, Any]:
+        return {"additionalModelRequestFields": {"inferenceConfig": {"topK": value}}}
+
+    assert converse(client, NOVA, **top_k(1))["stopReason"] == "tool_use"
+    assert "topK: 129 is not between 0 and 128" in refusal(client, NOVA, **top_k(129))
+    assert "extraneous key [inferenceConfig]" in refusal(client, **top_k(1))
+
+
 # --- the adapter ---
 
 
@@ -163,6 +180,9 @@ def test_a_form_is_filled_in(service, model_id):
     assert (filled.calls, filled.usage.reported) == (1, True)
     (sent,) = service.bodies
     assert sent["inferenceConfig"]["maxTokens"] == 1024
+    greedy = {"inferenceConfig": {"topK": 1}} if model_id == NOVA else None
+    assert sent.get("additionalModelRequestFields") == greedy
+    assert sent["inferenceConfig"].get("temperature") == (0.0 if greedy else None)
 
 
 def test_a_model_that_thinks_is_asked_for_the_call_and_that_is_remembered(service):
@@ -175,7 +195,7 @@ def test_a_refused_temperature_costs_one_call_more_at_most(service):
     assert fill(structured).calls == 1, "that this family refuses it is known"
 
 
-@pytest.mark.parametrize("mode", ["misfit", "talk", "unreadable"])
+@pytest.mark.parametrize("mode", ["misfit", "talk", "unreadable", "sequence"])
 def test_an_answer_that_does_not_fit_is_asked_for_once_more(service, mode):
     service.faults.arm("bedrock.form", times=1, mode=mode)
     assert fill(model(service)).calls == 2

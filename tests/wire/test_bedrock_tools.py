@@ -182,6 +182,17 @@ def test_b38_a_stream_can_be_cut_in_a_tools_input(service):
         stream(service)
 
 
+def test_b39_in_a_stream_nova_s_error_comes_after_the_text(service):
+    service.decide = Scripted(Step("Let me look.", (SEARCH,)))
+    service.faults.arm("bedrock.form", times=1, mode="sequence")
+    events: list[dict[str, Any]] = []
+    tools = offer("search_script")
+    with pytest.raises(EventStreamError, match=r"modelStreamErrorException.*invalid sequence as part of ToolUse"):
+        events.extend(service.client().converse_stream(modelId=MODEL, messages=[ASKED], toolConfig=tools)["stream"])
+    assert "contentBlockDelta" in kinds(events)
+    assert "messageStop" not in kinds(events)
+
+
 def test_b38_an_input_that_outgrows_max_tokens_ends_in_the_middle(service):
     service.decide = Scripted(Step(calls=(SEARCH,)))
     events = stream(service, inferenceConfig={"maxTokens": 4})

@@ -17,11 +17,12 @@ from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
 from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import StreamedTurn
-from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
+from cicada.models.model_ids import LEARNT, Sampling, tool_sampling
 from cicada.models.openai_events import ThoughtFilter
 from cicada.models.ports import STOPPED, CountedCallScope, Finished, ModelUse, Stopped, TextDelta, Usage
 from cicada.models.retries import Pacing
 from cicada.models.streaming import SILENCE_S, ServiceCall, Streaming
+from cicada.models.structured_output import MALFORMED_HINT
 from cicada.retrieval.ports import SearchLimits
 
 HOLD_CHARS = 240
@@ -118,7 +119,7 @@ class LoopingAgent(BedrockModel, ABC):
         """``client`` is configured by :func:`cicada.models.bedrock.bedrock_client_config`; the model can use tools."""
         super().__init__(client, model_id)
         self._max_turn_tokens = max_turn_tokens
-        self._wanted = wanted_sampling(temperature, top_p)
+        self._wanted = tool_sampling(model_id, temperature, top_p)
         self._sampling = sampling
         self._streaming = Streaming(model_id, silence_s=silence_s, **pacing)
         self._clock = self._streaming.clock
@@ -148,6 +149,7 @@ class LoopingAgent(BedrockModel, ABC):
                     raise
                 text.drop()
                 usage += use.usage
+                exchange.system = f"{exchange.system}\n\n{MALFORMED_HINT}".lstrip()
                 logger.info("a malformed turn is asked for again", extra={"model": self.model_id})
                 continue
             usage += finished.usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError
 
-from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.errors import AnswerMalformed, ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import TRANSPORT_ERRORS, Failure, code_and_status
 from cicada.models.stopping import track_connections
 
@@ -70,6 +71,9 @@ _CODES: dict[str, tuple[type[ModelError], bool]] = {
 }
 """Errors of Bedrock Runtime by code: the class, and whether to call again. Any other code is read by its status."""
 
+_INVALID_TOOL_USE = re.compile(r"invalid sequence as part of tool ?use", re.IGNORECASE)
+"""What Amazon Nova's ModelErrorException and modelStreamErrorException say when the model, not the service, failed."""
+
 _NOT_REACHED = (EndpointConnectionError, ConnectTimeoutError)
 
 
@@ -87,6 +91,8 @@ def read_failure(error: Exception) -> Failure | None:
 
 def _read_client_error(error: ClientError) -> Failure:
     code, status = code_and_status(error)
+    if _INVALID_TOOL_USE.search(str(error)):
+        return Failure(AnswerMalformed(str(error)), retry=False)
     if code in _CODES:
         kind, retry = _CODES[code]
     elif status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Generic, Unpack
 
-from cicada.errors import ModelError
+from cicada.errors import AnswerMalformed, ModelError
 from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.converse import NORMAL_STOPS, converse_request, incomplete, read_usage
-from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
+from cicada.models.model_ids import LEARNT, Sampling, tool_sampling
 from cicada.models.ports import CallScope, Filled, Form, Prompt, Usage
 from cicada.models.retries import Pace, Pacing
 from cicada.models.structured_output import (
+    MALFORMED_HINT,
     OutputMisfit,
     ask_twice,
     correction,
@@ -38,7 +39,6 @@ class StructuredExchange(Generic[Form]):
 
     def __init__(self, prompt: Prompt, form: type[Form]) -> None:
         """Begin with a prompt. Raises ValueError for a form that cannot be given to a model."""
-        self.prompt = prompt
         self._form = form
         self.tool = form_name(form)
         self.tool_spec = {
@@ -46,6 +46,7 @@ class StructuredExchange(Generic[Form]):
             "description": form_description(form),
             "inputSchema": {"json": form_schema(form)},
         }
+        self.system = prompt.system
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": prompt.user}]}]
         self.usage = Usage()
         """Of all answers; not reported if the service did not say for one of them."""
@@ -69,9 +70,10 @@ class StructuredExchange(Generic[Form]):
         raise OutputMisfit((f"{self.tool} was not called",))
 
     def correct(self, response: Mapping[str, Any], misfit: OutputMisfit) -> None:
-        """Add a response that does not fit, and what is wrong with it. An empty response adds nothing."""
+        """Add a response that does not fit, and what is wrong with it; of an unreadable one, only that it was."""
         said = _repeatable(_content(response))
         if not said or response.get("stopReason") in _MALFORMED_STOPS:
+            self.system = f"{self.system}\n\n{MALFORMED_HINT}".lstrip()
             return
         text = [{"text": correction(self.tool, misfit)}]
         results = [
@@ -127,7 +129,7 @@ class BedrockStructuredModel(BedrockModel):
         """``client`` is configured by ``bedrock_client_config``; its read time-out bounds each call."""
         super().__init__(client, model_id)
         self.max_tokens = max_tokens
-        self._wanted = wanted_sampling(temperature, None)
+        self._wanted = tool_sampling(model_id, temperature, None)
         self._sampling = sampling
         self._pace = Pace(**pacing)
         self._forced = True
@@ -144,7 +146,10 @@ class BedrockStructuredModel(BedrockModel):
 
         def ask() -> Form:
             nonlocal last
-            last = self._converse(calls, exchange)
+            try:
+                last = self._converse(calls, exchange)
+            except AnswerMalformed as error:  # told as an error, not as a stop reason
+                raise OutputMisfit((str(error),)) from error
             return exchange.read(last)
 
         with calls:
@@ -189,7 +194,7 @@ class BedrockStructuredModel(BedrockModel):
         self, exchange: StructuredExchange[Form], sampling: Mapping[str, float], *, forced: bool
     ) -> dict[str, Any]:
         tools: dict[str, Any] = {"tools": [{"toolSpec": exchange.tool_spec}]}
-        system = exchange.prompt.system
+        system = exchange.system
         if forced:
             tools["toolChoice"] = {"tool": {"name": exchange.tool}}
         else:

@@ -20,7 +20,7 @@ from cicada.errors import (
 )
 from cicada.models.bedrock import read_failure
 from cicada.models.failure import Failure
-from cicada.models.model_ids import Sampling
+from cicada.models.model_ids import Sampling, tool_fields
 from cicada.models.ports import TextDelta, Usage
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import Said, Stop
@@ -57,6 +57,8 @@ def converse_request(
         request["system"] = [{"text": system}]
     if tools is not None:
         request["toolConfig"] = tools
+        if fields := tool_fields(model_id):
+            request["additionalModelRequestFields"] = fields
     return request
 
 

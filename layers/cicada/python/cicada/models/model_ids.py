@@ -8,12 +8,15 @@ Source: Amazon Bedrock User Guide, "Supported Regions and models for inference p
 
 Newer models choose their own sampling and answer a ``temperature`` with a ValidationException ("`temperature` is
 deprecated for this model"); some older ones take ``temperature`` or ``topP``, not both ("cannot both be specified").
+
+Amazon Nova uses tools more reliably with greedy decoding. Source: Amazon Nova User Guide, "Troubleshooting tool calls".
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 LOCAL_PREFIX = "local."
 """Models that the local cloud serves."""
@@ -77,6 +80,20 @@ def wanted_sampling(temperature: float | None, top_p: float | None) -> dict[str,
     """The parameters that are set, by their names in Converse."""
     named = {"temperature": temperature, "topP": top_p}
     return {name: value for name, value in named.items() if value is not None}
+
+
+def tool_sampling(model_id: str, temperature: float | None, top_p: float | None) -> dict[str, float]:
+    """The parameters of calls with tools: greedy for Amazon Nova, else those that are set."""
+    return {"temperature": 0.0} if _is_nova(model_id) else wanted_sampling(temperature, top_p)
+
+
+def tool_fields(model_id: str) -> dict[str, Any]:
+    """The ``additionalModelRequestFields`` of calls with tools."""
+    return {"inferenceConfig": {"topK": 1}} if _is_nova(model_id) else {}
+
+
+def _is_nova(model_id: str) -> bool:
+    return read_model_id(model_id).base.startswith("amazon.nova-")
 
 
 @dataclass

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack
 
-from cicada.errors import AnswerIncomplete, ModelError, ModelUnavailable, StreamBroken
+from cicada.errors import AnswerIncomplete, AnswerMalformed, ModelError, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
 from cicada.models.ports import CallScope, Finished, TextDelta, Usage
 from cicada.models.retries import Pace, Pacing, prepare_retry
@@ -49,7 +49,7 @@ class ServiceCall(Protocol):
         """What an event of the stream says. Raises StreamBroken if it cannot be read."""
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
-        """What an error of :meth:`open`, or of the opened stream before its first text, means.
+        """What an error of :meth:`open`, or of the opened stream, means.
 
         None if it is not a failure of the service: in :meth:`open` a bug, in the stream a broken connection.
         """
@@ -185,9 +185,12 @@ class Streaming:
 def _broken_stream(call: ServiceCall, error: Exception, begun: bool) -> Exception:
     if isinstance(error, StreamBroken):
         return error
-    failure = None if begun else call.failure(error, opened=True)
-    if failure is not None:  # for example throttled in the stream, before its first piece
+    failure = call.failure(error, opened=True)
+    if failure is not None and not begun:  # for example throttled in the stream, before its first piece
         return _not_begun(failure, error)
+    if failure is not None and isinstance(failure.error, AnswerMalformed):  # the model's fault, not the stream's
+        failure.error.__cause__ = error
+        return failure.error
     broken = StreamBroken(f"{type(error).__name__}: {error}")
     broken.__cause__ = error
     return broken

@@ -26,6 +26,9 @@ T = TypeVar("T")
 MAX_PROBLEMS = 10
 """Told to a model whose answer does not fit: the first ones."""
 MAX_PROBLEM_CHARS = 200
+MALFORMED_HINT = "Your last use of a tool could not be read. Give each tool one JSON object that fits its schema."
+"""Added to the instructions of a model whose output the service could not read: with greedy decoding, the same request
+would be answered the same again."""
 _MAX_NAME_CHARS = 64
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "examples", "$defs"})

@@ -14,7 +14,15 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from cicada.agents.exchange import AgentExchange
-from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable, StreamBroken
+from cicada.errors import (
+    AgentCapReached,
+    AgentError,
+    AnswerIncomplete,
+    AnswerMalformed,
+    AnswerTruncated,
+    ModelUnavailable,
+    StreamBroken,
+)
 from cicada.models.converse import TOOL_USE, ConverseCall, StreamedTurn
 from cicada.models.failure import Failure, code_and_status
 from cicada.models.model_ids import Sampling
@@ -110,9 +118,11 @@ class HarnessCall(ConverseCall):
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         """See the port."""
-        if isinstance(error, ClientError) and code_and_status(error)[0] == _UNAVAILABLE:
+        failure = super().failure(error, opened=opened)
+        malformed = failure is not None and isinstance(failure.error, AnswerMalformed)
+        if isinstance(error, ClientError) and code_and_status(error)[0] == _UNAVAILABLE and not malformed:
             return Failure(ModelUnavailable(f"the harness failed: {error}"), retry=True)
-        return super().failure(error, opened=opened)
+        return failure
 
     def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
         if reason in _CAPS:
