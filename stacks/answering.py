@@ -81,7 +81,7 @@ class AnsweringStack(Stack):
                 "RETENTION_S": str(settings.retention_days * DAY_S),
                 "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
-                "AUTH": "none" if settings.auth == "none" else "jwt",
+                "AUTH": "none" if settings.auth.mode == "none" else "jwt",
                 **settings.profiles.environment(),
             },
         )

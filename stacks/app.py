@@ -10,10 +10,12 @@ from stacks.gateway import GatewayStack
 from stacks.ingest import IngestStack
 from stacks.integrators import IntegratorsStack
 from stacks.settings import LOCAL_ACCOUNT, Settings
+from stacks.sign_in import SignInStack, TokenIssuer
 
 
 def add_stacks(app: App, settings: Settings) -> None:
-    """Add ``<prefix>-Data``, ``-Answering``, ``-Ingest``, ``-Integrators`` and ``-Gateway`` to the app, in that order.
+    """Add ``<prefix>-Data``, ``-SignIn``, ``-Answering``, ``-Ingest``, ``-Integrators`` and ``-Gateway`` to the app, in
+    that order. ``-SignIn`` is there with a user pool only.
 
     They fit any account and Region; those of the local cloud fit its account only.
     """
@@ -22,11 +24,36 @@ def add_stacks(app: App, settings: Settings) -> None:
     data = DataStack(
         app, f"{prefix}-Data", settings=settings, env=bound_to, termination_protection=settings.on_delete == "retain"
     )
+    issuer = _token_issuer(app, settings, bound_to)
     answering = AnsweringStack(app, f"{prefix}-Answering", settings=settings, data=data, env=bound_to)
     ingest = IngestStack(app, f"{prefix}-Ingest", settings=settings, data=data, env=bound_to)
     IntegratorsStack(app, f"{prefix}-Integrators", settings=settings, data=data, env=bound_to)
     GatewayStack(
-        app, f"{prefix}-Gateway", settings=settings, data=data, answering=answering, ingest=ingest, env=bound_to
+        app,
+        f"{prefix}-Gateway",
+        settings=settings,
+        data=data,
+        answering=answering,
+        ingest=ingest,
+        issuer=issuer,
+        env=bound_to,
     )
     for key, value in settings.tags.items():
         Tags.of(app).add(key, value)
+
+
+def _token_issuer(app: App, settings: Settings, bound_to: Environment | None) -> TokenIssuer | None:
+    """Whose tokens are accepted, with the stack of the user pool where that is made; None for no sign-in at all."""
+    match settings.auth.mode:
+        case "none":
+            return None
+        case "oidc":
+            return TokenIssuer.of_oidc(settings.auth)
+        case "cognito":
+            return SignInStack(
+                app,
+                f"{settings.stack_prefix}-SignIn",
+                settings=settings,
+                env=bound_to,
+                termination_protection=settings.on_delete == "retain",
+            ).issuer

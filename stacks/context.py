@@ -14,15 +14,17 @@ from stacks.agents_settings import AgentsSettings
 from stacks.answer_settings import (
     Budget,
     Cache,
+    CitationsSettings,
     ConversationSettings,
     KnowledgeSettings,
     ModelsSettings,
     RecoverySweepSettings,
     Retrieval,
 )
+from stacks.auth_settings import AuthSettings
 from stacks.ingest_settings import Ingest
 from stacks.profiles_settings import ProfilesSettings
-from stacks.settings import ContextInvalid, DeploymentLimits, JwtAuth, Settings, Throttling
+from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
 
 CONTEXT_KEY = "cicada"
 """Where the settings lie in ``cdk.json``, below ``context``."""
@@ -31,13 +33,14 @@ FILE_KEY = "settings"
 """The context key that names a file to read them from instead."""
 
 _GROUPS: dict[str, type[BaseModel]] = {
-    "auth": JwtAuth,
+    "auth": AuthSettings,
     "models": ModelsSettings,
     "retrieval": Retrieval,
     "knowledge": KnowledgeSettings,
     "agents": AgentsSettings,
     "profiles": ProfilesSettings,
     "budget": Budget,
+    "citations": CitationsSettings,
     "cache": Cache,
     "conversation": ConversationSettings,
     "recovery": RecoverySweepSettings,
@@ -45,6 +48,12 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "throttling": Throttling,
     "limits": DeploymentLimits,
 }
+
+_COMPLAINTS = {
+    "extra_forbidden": "there is no such setting",
+    "model_type": "must be an object with settings of its own, as in cdk.json",
+}
+"""What is said in place of pydantic's own words, by the type of its error."""
 
 
 def read(context: Mapping[str, Any], *, root: Path) -> Settings:
@@ -79,9 +88,8 @@ def parse(document: object, *, source: str) -> Settings:
         meanings = {entry.path: entry.meaning for entry in documented()}
         lines = [f"{source}: not ready to deploy."]
         for problem in error.errors(include_url=False):
-            path = ".".join(str(part) for part in problem["loc"] if part not in ("jwt", "none"))
-            unknown = problem["type"] == "extra_forbidden"
-            complaint = "there is no such setting" if unknown else problem["msg"].removeprefix("Value error, ")
+            path = ".".join(str(part) for part in problem["loc"])
+            complaint = _COMPLAINTS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
             lines.append(f"  {path}: {complaint}" if path else f"  {complaint}")
             if path in meanings:
                 lines.append(f"    ({meanings[path]})")

@@ -21,8 +21,9 @@ from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.routes import Routes
-from stacks.settings import JwtAuth, Settings
+from stacks.settings import Settings
 from stacks.settings_record import record, written
+from stacks.sign_in import TokenIssuer
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -58,9 +59,21 @@ class GatewayStack(Stack):
         data: DataStack,
         answering: AnsweringStack,
         ingest: IngestStack,
+        issuer: TokenIssuer | None,
         **stack: Any,
     ) -> None:
-        """Make the stack; ``stack`` are the CDK's own properties."""
+        """Make the stack.
+
+        Args:
+            scope: the app.
+            id: the stack's name.
+            settings: the deployer's.
+            data: the stack with the bare API.
+            answering: the stack with the message processor.
+            ingest: the stack that the alarms watch too.
+            issuer: whose tokens are accepted; None lets everybody in.
+            stack: the CDK's own properties.
+        """
         super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
         self._settings = settings
         self._data = data
@@ -68,7 +81,7 @@ class GatewayStack(Stack):
         connection = self._functions.make("Connection", "connection", timeout_s=5, memory_mb=256).function
         processor = answering.message_processor.function
         routes = Routes(self, "Routes", api_id=data.api_id, stage_arn=data.stage_arn)
-        authorizer = None if settings.auth == "none" else routes.authorize(self._authorizer(settings.auth), name="jwt")
+        authorizer = None if issuer is None else routes.authorize(self._authorizer(issuer), name="jwt")
         to_connection = routes.integrate("ToConnection", connection)
         routes.add("$connect", connection, to_connection, authorizer=authorizer)
         routes.add("$disconnect", connection, to_connection)
@@ -87,10 +100,13 @@ class GatewayStack(Stack):
             "ExpansionModelId": settings.retrieval.expansion_model_id or settings.models.direct_model_id,
             "Settings": written(record(settings)),
             **({} if data.vector_index_arn is None else {"VectorIndexArn": data.vector_index_arn}),
+            "AuthMode": settings.auth.mode,
+            **({} if issuer is None else issuer.outputs()),
         }.items():
             CfnOutput(self, name, value=value)
 
-    def _authorizer(self, auth: JwtAuth) -> lambda_.IFunction:
+    def _authorizer(self, issuer: TokenIssuer) -> lambda_.IFunction:
+        auth = self._settings.auth
         return self._functions.make(
             "Authorizer",
             "authorizer",
@@ -98,9 +114,7 @@ class GatewayStack(Stack):
             timeout_s=10,
             memory_mb=512,
             environment={
-                "JWT_ISSUER": auth.issuer,
-                "JWT_AUDIENCE": auth.audience,
-                "JWKS_URL": auth.keys_url,
+                **issuer.environment(),
                 "ALLOWED_ORIGINS": ",".join(auth.allowed_origins),
                 **({} if auth.tenant_claim is None else {"TENANT_CLAIM": auth.tenant_claim}),
             },

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from cicada.attempts.budgets import RequestBudget, retrieval_share
@@ -32,6 +24,7 @@ from stacks.answer_settings import (
     RecoverySweepSettings,
     Retrieval,
 )
+from stacks.auth_settings import RESERVED_IN_DOMAINS, AuthSettings
 from stacks.bedrock_regions import why_not_from
 from stacks.ingest_settings import Ingest
 from stacks.profiles_settings import ProfilesSettings
@@ -70,62 +63,10 @@ class ContextInvalid(Exception):
     """A setting is missing, unknown or out of range; the message names each and says what to do."""
 
 
-def _filled_in(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is empty: fill it in")
-    return value.strip()
-
-
-def _url(value: str) -> str:
-    url = urlsplit(_filled_in(value))
-    if url.scheme not in ("https", "http") or not url.hostname:
-        raise ValueError("must be a URL that begins with https://")
-    return value.strip()
-
-
-def _origin(value: str) -> str:
-    url = urlsplit(_url(value))
-    if url.path or url.query or url.fragment:
-        raise ValueError("must be an origin such as https://example.org, without a path or a closing slash")
-    return value.strip()
-
-
 def _log_days(value: int) -> int:
     if value not in LOG_RETENTION:
         raise ValueError(f"must be one of {', '.join(map(str, LOG_RETENTION))}")
     return value
-
-
-class JwtAuth(Group):
-    """Who may connect: bearers of a JWT from one issuer."""
-
-    issuer: Annotated[
-        str,
-        AfterValidator(_url),
-        Field(
-            description="the `iss` of the tokens, such as `https://tenant.eu.auth0.com/` "
-            "or `https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf`"
-        ),
-    ]
-    audience: Annotated[
-        str, AfterValidator(_filled_in), Field(description="the `aud` of the tokens: the application's client id")
-    ]
-    jwks_url: Annotated[str, AfterValidator(_url)] | None = Field(
-        None, description="where the issuer publishes its keys; `<issuer>/.well-known/jwks.json` when absent"
-    )
-    allowed_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = Field(
-        (), description="origins that a browser may connect from, such as `https://example.org`; any when empty"
-    )
-    tenant_claim: Annotated[str, AfterValidator(_filled_in), StringConstraints(max_length=128)] | None = Field(
-        None,
-        description="the claim of the tokens that names the asker's tenant, such as `org_id`; needed where "
-        "`cache.sharing` is `tenant`",
-    )
-
-    @property
-    def keys_url(self) -> str:
-        """Where the keys are read from."""
-        return self.jwks_url or f"{self.issuer.rstrip('/')}/.well-known/jwks.json"
 
 
 class Throttling(Group):
@@ -156,13 +97,10 @@ class Settings(Group):
 
     stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
         "Cicada",
-        description="the stacks are named `<prefix>-Data`, `<prefix>-Answering`, `<prefix>-Ingest`, "
-        "`<prefix>-Integrators`, `<prefix>-Gateway`",
+        description="the stacks are named `<prefix>-Data`, `<prefix>-SignIn`, `<prefix>-Answering`, "
+        "`<prefix>-Ingest`, `<prefix>-Integrators`, `<prefix>-Gateway`",
     )
-    auth: Annotated[
-        Annotated[JwtAuth, Tag("jwt")] | Annotated[Literal["none"], Tag("none")],
-        Discriminator(lambda value: "none" if isinstance(value, str) else "jwt"),
-    ] = Field(description='who may connect: bearers of a token, by the next five; `"none"` is for the local cloud only')
+    auth: AuthSettings = AuthSettings()
     models: ModelsSettings = ModelsSettings()
     retrieval: Retrieval = Retrieval()
     knowledge: KnowledgeSettings = KnowledgeSettings()
@@ -194,7 +132,7 @@ class Settings(Group):
         3008, description="memory of the function that merges segments; it bounds those that it can merge"
     )
     on_delete: Literal["retain", "destroy"] = Field(
-        "retain", description="what happens to the bucket and the table when their stack is deleted"
+        "retain", description="what happens to the bucket, the table and the user pool when their stack is deleted"
     )
     point_in_time_recovery: bool = Field(
         False, description="continuous backups of the table (billed by its size); answers live for days only"
@@ -214,9 +152,19 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _a_tenant_is_known_where_it_is_shared_with(self) -> Settings:
-        tenant_claim = None if self.auth == "none" else self.auth.tenant_claim
-        if self.cache.sharing == "tenant" and tenant_claim is None:
+        if self.cache.sharing == "tenant" and self.auth.tenant_claim is None:
             raise ValueError('cache.sharing: "tenant" needs auth.tenantClaim, which says whose tenant an asker is')
+        return self
+
+    @model_validator(mode="after")
+    def _a_sign_in_domain_can_be_named(self) -> Settings:
+        if self.auth.mode == "cognito" and self.auth.domain_prefix is None:
+            found = [word for word in RESERVED_IN_DOMAINS if word in self.stack_prefix.lower()]
+            if found:
+                raise ValueError(
+                    f"auth.domainPrefix: give one. It cannot be made of stackPrefix, which contains {found[0]!r}: "
+                    "Amazon Cognito reserves it"
+                )
         return self
 
     @model_validator(mode="after")
@@ -282,13 +230,15 @@ class Settings(Group):
     def _nothing_weak_leaves_the_laptop(self) -> Settings:
         if self.local:
             return self
-        if self.auth == "none":
+        if self.auth.mode == "none":
             raise ValueError(
-                'auth: "none" would let anybody use this deployment at your cost. It exists for the local cloud only. '
-                "Give auth an issuer and an audience"
+                'auth.mode: "none" would let anybody use this deployment at your cost. It exists for the local cloud '
+                'only. Use "cognito", or "oidc" with an issuer and an audience'
             )
-        for name, url in (("issuer", self.auth.issuer), ("jwksUrl", self.auth.keys_url)):
-            if not url.startswith("https://"):
+        if self.auth.mode == "cognito" and self.auth.issuer is not None:
+            raise ValueError('auth.issuer: is for mode "oidc". A user pool has an issuer of its own')
+        for name, url in (("issuer", self.auth.issuer), ("jwksUrl", self.auth.jwks_url)):
+            if url is not None and not url.startswith("https://"):
                 raise ValueError(f"auth.{name}: must begin with https://")
         for name, endpoint in self.models.endpoints.items():
             if not endpoint.base_url.startswith("https://"):

@@ -110,6 +110,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
     home = tmp_path_factory.mktemp("cloud")
     settings = {
         "auth": {
+            "mode": "oidc",
             "issuer": ISSUER,
             "audience": AUDIENCE,
             "jwksUrl": "https://issuer.example/jwks.json",

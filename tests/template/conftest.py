@@ -13,14 +13,14 @@ import pytest
 from stacks.context import parse
 from tests.template.templates import ROOT, Synthesis, synthesise
 
-AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 
 
 @pytest.fixture(scope="session")
 def shipped_settings() -> dict[str, Any]:
-    """What cdk.json ships with, and the two values that only a deployer can know."""
+    """What cdk.json ships with."""
     settings: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]["cicada"]
-    return settings | {"auth": AUTH}
+    return settings
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,8 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "stackPrefix": "Other",
         "auth": AUTH
         | {"jwksUrl": "https://keys.example.org/", "allowedOrigins": ["https://a.example", "https://b.example"]}
-        | {"tenantClaim": "org_id"},
+        | {"tenantClaim": "org_id", "clientId": "cicada-page", "scopes": ["openid", "offline_access"]}
+        | {"groupsClaim": "roles", "requiredGroups": ["readers", "Cicada admins"], "tokenInUrl": True},
         "models": {
             "generationModelId": "global.anthropic.claude-haiku-4-5-20251001-v1:0",
             "directModelId": "eu.amazon.nova-micro-v1:0",

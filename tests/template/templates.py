@@ -40,7 +40,8 @@ FUNCTIONS = {
 """Folders below lambdas/, and how their resources' ids begin."""
 
 
-STACKS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
+STACKS = ("Data", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
+"""In their order; the second is there with a user pool only."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,16 @@ class Synthesis:
     folder: Path
     prefix: str
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        return tuple(stack for stack in STACKS if (self.folder / f"{self.prefix}-{stack}.template.json").exists())
+
     def template(self, stack: str) -> dict[str, Any]:
         return _read_once(self.folder / f"{self.prefix}-{stack}.template.json")
 
     def resources(self, *types: str) -> Iterator[Resource]:
         """The resources of all stacks, or those of some types."""
-        for stack in STACKS:
+        for stack in self.stacks:
             for id, resource in self.template(stack)["Resources"].items():
                 if not types or resource["Type"] in types:
                     yield Resource(id, resource["Type"], resource.get("Properties", {}), resource)
@@ -129,7 +134,7 @@ class Synthesis:
     def layers(self, folder: str) -> list[Path]:
         """The folders that a function's layers were made from, in order."""
         function = self.function(folder)
-        stack = next(stack for stack in STACKS if function.id in self.template(stack)["Resources"])
+        stack = next(stack for stack in self.stacks if function.id in self.template(stack)["Resources"])
         resources = self.template(stack)["Resources"]
         return [self._asset(stack, resources[layer["Ref"]]) for layer in function.properties.get("Layers", [])]
 

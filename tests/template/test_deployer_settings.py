@@ -12,11 +12,11 @@ import pytest
 
 from stacks.context import documented, parse, read
 from stacks.describe import main as describe_main
-from stacks.settings import LOCAL_ACCOUNT, ContextInvalid, JwtAuth, Settings
+from stacks.settings import LOCAL_ACCOUNT, ContextInvalid, Settings
 from stacks.settings_record import record, written
 from tests.template.templates import ROOT
 
-AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 
 
 def complaint(document: object) -> str:
@@ -25,19 +25,13 @@ def complaint(document: object) -> str:
     return str(refused.value)
 
 
-def test_the_shipped_settings_say_what_to_fill_in() -> None:
+def test_the_shipped_settings_need_nothing_filled_in() -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    with pytest.raises(ContextInvalid) as refused:
-        read(context, root=ROOT)
-    message = str(refused.value)
-    assert "cdk.json, context.cicada: not ready to deploy" in message
-    assert "auth.issuer: is empty: fill it in" in message
-    assert "auth.audience: is empty: fill it in" in message
-    assert "docs/deploy.md" in message
+    assert read(context, root=ROOT).auth.mode == "cognito"
 
 
 def test_the_shipped_settings_are_the_defaults(shipped_settings: dict[str, Any]) -> None:
-    assert parse(shipped_settings, source="shipped") == parse({"auth": AUTH}, source="bare")
+    assert parse(shipped_settings, source="shipped") == parse({}, source="bare")
 
 
 def test_every_setting_is_shipped(shipped_settings: dict[str, Any]) -> None:
@@ -60,19 +54,41 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_no_authorizer_is_refused_outside_the_local_cloud() -> None:
-    message = complaint({"auth": "none"})
+    message = complaint({"auth": {"mode": "none"}})
     assert "would let anybody use this deployment at your cost" in message
     assert "local cloud only" in message
 
 
 def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
-    assert parse({"auth": "none", "local": True}, source="local").auth == "none"
+    assert parse({"auth": {"mode": "none"}, "local": True}, source="local").auth.mode == "none"
+
+
+def test_a_local_issuer_stands_for_cognito_in_the_local_cloud_only() -> None:
+    auth = {"mode": "cognito", "issuer": "http://localhost:4566/cognito"}
+    assert parse({"auth": auth, "local": True}, source="local").auth.issuer == "http://localhost:4566/cognito"
+    assert 'auth.issuer: is for mode "oidc"' in complaint({"auth": auth})
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"auth": "anyone"}, "auth: "),
+        ({"auth": "none"}, "auth: must be an object with settings of its own"),
+        ({"auth": {"mode": "anyone"}}, "auth.mode: "),
+        ({"auth": {"mode": "oidc"}}, 'auth: issuer: is empty: mode "oidc" needs it'),
+        ({"auth": AUTH | {"audience": None}}, 'auth: audience: is empty: mode "oidc" needs it'),
+        ({"auth": {"audience": "cicada"}}, 'auth: audience: is for mode "oidc". Leave it null with mode "cognito"'),
+        ({"auth": {"clientId": "cicada"}}, "auth: clientId: is for mode"),
+        ({"auth": {"jwksUrl": "https://keys.example.org"}}, "auth: jwksUrl: is for mode"),
+        ({"auth": {"scopes": ["email"]}}, "auth: scopes: must contain openid"),
+        ({"auth": {"scopes": ["openid", "offline_access"]}}, "and not offline_access (it gives refresh tokens without"),
+        ({"auth": AUTH | {"scopes": ["openid", "two words"]}}, "auth.scopes.1: "),
+        ({"auth": AUTH | {"requiredGroups": ["readers"]}}, "auth: requiredGroups: needs groupsClaim"),
+        ({"auth": {"requiredGroups": ["readers"]}}, "auth: requiredGroups: readers must be in auth.groups"),
+        ({"auth": AUTH | {"groupsClaim": "groups", "requiredGroups": ["a,b"]}}, "auth.requiredGroups.0: "),
+        ({"auth": {"groups": ["two words"]}}, "auth.groups.0: "),
+        ({"auth": {"domainPrefix": "my-cognito"}}, "auth.domainPrefix: must not contain 'cognito'"),
+        ({"auth": {"domainPrefix": "Mine"}}, "auth.domainPrefix: "),
+        ({"stackPrefix": "MyAws", "auth": {}}, "auth.domainPrefix: give one. It cannot be made of stackPrefix"),
         ({"auth": AUTH | {"issuer": "issuer.example.org"}}, "auth.issuer: must be a URL"),
         ({"auth": AUTH | {"issuer": "http://issuer.example.org"}}, "auth.issuer: must begin with https://"),
         ({"auth": AUTH | {"jwksUrl": "http://keys.example.org"}}, "auth.jwksUrl: must begin with https://"),
@@ -159,14 +175,15 @@ def test_a_complaint_says_what_the_setting_means() -> None:
     assert "(least similarity of a returned passage)" in complaint({"auth": AUTH, "retrieval": {"minScore": -1}})
 
 
-def test_the_keys_are_looked_for_beside_the_issuer() -> None:
-    def auth(**more: str) -> JwtAuth:
-        settings = parse({"auth": AUTH | more}, source="mine")
-        assert isinstance(settings.auth, JwtAuth)
-        return settings.auth
+def test_groups_are_read_from_the_claim_that_the_issuer_uses() -> None:
+    def groups_in(auth: dict[str, Any]) -> str | None:
+        return parse({"auth": auth}, source="mine").auth.groups_in
 
-    assert auth().keys_url == "https://issuer.example.org/.well-known/jwks.json"
-    assert auth(jwksUrl="https://keys.example.org/all").keys_url == "https://keys.example.org/all"
+    assert groups_in({}) == "cognito:groups"
+    assert groups_in(AUTH) is None
+    assert groups_in(AUTH | {"groupsClaim": "roles"}) == "roles"
+    with_another = {"groupsClaim": "custom:staff", "requiredGroups": ["readers"]}
+    assert groups_in(with_another) == "custom:staff"
 
 
 def test_a_file_can_hold_the_settings(tmp_path: Path) -> None:
@@ -265,7 +282,7 @@ def test_a_models_own_id_and_a_global_profile_go_everywhere() -> None:
 
 
 def test_settings_of_the_local_cloud_are_refused_by_an_account() -> None:
-    local = parse({"auth": "none", "local": True}, source="local")
+    local = parse({"auth": {"mode": "none"}, "local": True}, source="local")
     with pytest.raises(ContextInvalid, match="local cloud and not for AWS account 111122223333"):
         local.for_environment(account="111122223333", region="us-east-1")
     assert local.for_environment(account=LOCAL_ACCOUNT, region="us-east-1") is local

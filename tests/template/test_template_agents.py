@@ -16,7 +16,7 @@ from stacks.agents_settings import AgentsSettings
 from stacks.answer_states import TIME_BUDGETS_S
 from tests.template.templates import Synthesis
 
-AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 NOVA_PRO = "amazon.nova-pro-v1:0"
 
 

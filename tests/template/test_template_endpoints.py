@@ -14,7 +14,7 @@ from stacks.context import parse
 from stacks.settings import ContextInvalid
 from tests.template.templates import Synthesis
 
-AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:cicada/groq-AbCdEf"
 GROQ = {
     "baseUrl": "https://api.groq.com/openai/v1/",
@@ -152,9 +152,9 @@ def test_the_budget_must_cover_the_prices_that_the_settings_tell() -> None:
 
 def test_a_server_of_this_machine_is_for_the_local_cloud_alone() -> None:
     local = {"baseUrl": "http://127.0.0.1:11434/v1", "secretArn": None}
-    settings = parse({"auth": "none", "local": True, "models": endpoint(**local)}, source="local")
+    settings = parse({"auth": {"mode": "none"}, "local": True, "models": endpoint(**local)}, source="local")
     assert settings.models.endpoints["groq"].base_url == "http://127.0.0.1:11434/v1"
-    elsewhere = {"auth": "none", "local": True, "models": endpoint(baseUrl="http://192.168.0.9:11434/v1")}
+    elsewhere = {"auth": {"mode": "none"}, "local": True, "models": endpoint(baseUrl="http://192.168.0.9:11434/v1")}
     with pytest.raises(ContextInvalid, match="must begin with https://"):
         parse(elsewhere, source="local")
 

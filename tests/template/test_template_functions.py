@@ -110,11 +110,13 @@ def test_a_model_that_refuses_temperature_is_sent_none(full: Synthesis) -> None:
 
 def test_the_authorizer_reads_its_settings(shipped: Synthesis, full: Synthesis) -> None:
     settings = AuthorizerSettings.read(shipped.environment("authorizer"))
-    assert settings.jwt_issuer == "https://issuer.example.org/"
-    assert settings.jwt_audience == "cicada"
-    assert settings.jwks_url == "https://issuer.example.org/.well-known/jwks.json"
+    assert settings.jwt_issuer == "Cicada-SignIn:ExportsOutputFnGetAttUsers0A0EEA89ProviderURLCBB8D121"
+    assert settings.jwt_audience.startswith("Cicada-SignIn:ExportsOutputRefUsersClient")
+    assert settings.jwks_url == f"{settings.jwt_issuer}/.well-known/jwks.json"
     assert settings.origins() == frozenset()
     with_origins = AuthorizerSettings.read(full.environment("authorizer"))
+    assert with_origins.jwt_issuer == "https://issuer.example.org/"
+    assert with_origins.jwt_audience == "cicada"
     assert with_origins.jwks_url == "https://keys.example.org/"
     assert with_origins.origins() == {"https://a.example", "https://b.example"}
     assert (settings.tenant_claim, with_origins.tenant_claim) == ("", "org_id")

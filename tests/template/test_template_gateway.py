@@ -110,7 +110,8 @@ def test_changed_routes_get_a_new_snapshot_and_unchanged_ones_do_not(
     def snapshot(synthesis: Synthesis) -> str:
         return synthesis.one("AWS::ApiGatewayV2::Deployment").id
 
-    with_auth = local_settings | {"auth": {"issuer": "https://issuer.example.org/", "audience": "cicada"}}
+    auth = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
+    with_auth = local_settings | {"auth": auth}
     assert snapshot(make(with_auth)) != snapshot(local)
     assert snapshot(make(local_settings | {"retentionDays": 3})) == snapshot(local)
 
@@ -127,11 +128,33 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "RerankerModelId",
         "ExpansionModelId",
         "Settings",
+        "AuthMode",
+        "Issuer",
+        "ClientId",
+        "Scopes",
+        "UserPoolId",
     }
     assert outputs["WebSocketUrl"] == "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
     assert outputs["IndexBucket"] == "Cicada-Data-IndexBucket"
     assert (outputs["EmbeddingModelId"], outputs["EmbeddingDimensions"]) == ("amazon.titan-embed-text-v2:0", "1024")
+    assert (outputs["AuthMode"], outputs["Scopes"]) == ("cognito", "openid email")
+    assert all(outputs[name].startswith("Cicada-SignIn:") for name in ("Issuer", "ClientId", "UserPoolId"))
     assert outputs["RerankerModelId"] == outputs["ExpansionModelId"] == "us.amazon.nova-micro-v1:0"
+
+
+def test_the_outputs_say_how_to_sign_in(full: Synthesis, local: Synthesis) -> None:
+    outputs = {name: flat(output["Value"]) for name, output in full.template("Gateway")["Outputs"].items()}
+    told = {name: outputs.get(name) for name in ("AuthMode", "Issuer", "ClientId", "Scopes", "UserPoolId")}
+    assert told == {
+        "AuthMode": "oidc",
+        "Issuer": "https://issuer.example.org/",
+        "ClientId": "cicada-page",
+        "Scopes": "openid offline_access",
+        "UserPoolId": None,
+    }
+    without = local.template("Gateway")["Outputs"]
+    assert without["AuthMode"]["Value"] == "none"
+    assert not {"Issuer", "ClientId", "Scopes", "UserPoolId"} & without.keys()
 
 
 def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:

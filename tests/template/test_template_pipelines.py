@@ -10,7 +10,7 @@ import pytest
 from cicada.settings import AnswerSettings
 from tests.template.templates import Synthesis
 
-AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 RERANKER = "amazon.rerank-v1:0"
 NOVA = "amazon.nova-lite-v1:0"
 

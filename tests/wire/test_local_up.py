@@ -116,7 +116,7 @@ def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path, address:
 
 def test_settings_that_are_not_valid_are_told_in_the_app_s_own_words(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps({"local": True, "auth": "none", "retentionDays": 0}))
+    settings.write_text(json.dumps({"local": True, "auth": {"mode": "none"}, "retentionDays": 0}))
     refused = command("up", "--plain", "--no-load", "--port", "0", "--home", str(tmp_path), "--settings", str(settings))
     assert refused.returncode == 1
     assert "retentionDays" in refused.stderr
@@ -297,7 +297,7 @@ class Issuer:
 
 def test_connections_are_authorized_by_tokens_whose_keys_the_test_publishes(tmp_path: Path) -> None:
     issuer = Issuer()
-    auth = {"issuer": issuer.issuer, "audience": issuer.audience}
+    auth = {"mode": "oidc", "issuer": issuer.issuer, "audience": issuer.audience}
     with (
         issuer.serve() as keys_url,
         LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment={"JWKS_URL": keys_url}) as cloud,

@@ -1,0 +1,162 @@
+"""Who may connect: the deployer's settings for sign-in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from stacks.answer_settings import Group
+
+COGNITO_SCOPES = ("openid", "email", "phone", "profile", "aws.cognito.signin.user.admin")
+"""What a user pool's client can ask for without a resource server (AWS)."""
+
+COGNITO_GROUPS_CLAIM = "cognito:groups"
+"""The claim in which a user pool's tokens name the user's groups."""
+
+RESERVED_IN_DOMAINS = ("aws", "amazon", "cognito")
+"""Words that Amazon Cognito refuses in a domain prefix."""
+
+CLAIM_CHARS = 128
+"""The longest name of a claim, in characters."""
+
+
+def filled_in(value: str) -> str:
+    """The value without surrounding spaces; there must be something left."""
+    if not value.strip():
+        raise ValueError("is empty: fill it in")
+    return value.strip()
+
+
+def web_url(value: str) -> str:
+    """An ``https://`` or ``http://`` URL; the latter is refused later, outside the local cloud."""
+    url = urlsplit(filled_in(value))
+    if url.scheme not in ("https", "http") or not url.hostname:
+        raise ValueError("must be a URL that begins with https://")
+    return value.strip()
+
+
+def origin(value: str) -> str:
+    """A scheme, a host and perhaps a port."""
+    url = urlsplit(web_url(value))
+    if url.path or url.query or url.fragment:
+        raise ValueError("must be an origin such as https://example.org, without a path or a closing slash")
+    return value.strip()
+
+
+def _domain_prefix(value: str) -> str:
+    found = [word for word in RESERVED_IN_DOMAINS if word in value]
+    if found:
+        raise ValueError(f"must not contain {found[0]!r}: Amazon Cognito reserves it")
+    return value
+
+
+Claim = Annotated[str, AfterValidator(filled_in), StringConstraints(max_length=CLAIM_CHARS)]
+GroupName = Annotated[str, StringConstraints(pattern=r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$")]
+"""A group's name; commas are left out because groups are passed on as a list with commas."""
+PoolGroupName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+:=@-]{1,128}$")]
+
+
+class AuthSettings(Group):
+    """Who may connect: users of a pool that the stacks make, or bearers of another issuer's tokens."""
+
+    mode: Literal["cognito", "oidc", "none"] = Field(
+        "cognito",
+        description="who signs people in: an Amazon Cognito user pool that the stacks make (`cognito`), an OpenID "
+        "Connect issuer of yours (`oidc`), or nobody (`none`, for the local cloud only); see `docs/sign-in.md`",
+    )
+    issuer: Annotated[str, AfterValidator(web_url)] | None = Field(
+        None, description="`oidc`: the `iss` of the tokens, such as `https://tenant.eu.auth0.com/`"
+    )
+    audience: Annotated[str, AfterValidator(filled_in)] | None = Field(
+        None, description="`oidc`: the `aud` of the tokens: an API's identifier, or the application's client id"
+    )
+    client_id: Annotated[str, AfterValidator(filled_in)] | None = Field(
+        None,
+        description="`oidc`: the public application by which the page and the command line sign in; `null` takes "
+        "`auth.audience`",
+    )
+    jwks_url: Annotated[str, AfterValidator(web_url)] | None = Field(
+        None,
+        description="`oidc`: where the issuer publishes its keys; `null` asks "
+        "`<issuer>/.well-known/openid-configuration`",
+    )
+    scopes: tuple[Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")], ...] = Field(
+        ("openid", "email"),
+        description="what the page and the command line ask for; add `offline_access` where your issuer gives "
+        "refresh tokens for it only",
+    )
+    allowed_origins: tuple[Annotated[str, AfterValidator(origin)], ...] = Field(
+        (), description="origins that a browser may connect from, such as `https://example.org`; any when empty"
+    )
+    tenant_claim: Claim | None = Field(
+        None,
+        description="the claim of the tokens that names the asker's tenant, such as `org_id`; needed where "
+        "`cache.sharing` is `tenant`",
+    )
+    groups_claim: Claim | None = Field(
+        None,
+        description="the claim of the tokens that lists the user's groups; `null` takes `cognito:groups` with "
+        "`cognito`, and none with `oidc`",
+    )
+    required_groups: tuple[GroupName, ...] = Field(
+        (), description="only users in one of these groups may connect; all who can sign in when empty"
+    )
+    token_in_url: bool = Field(
+        False,
+        description="accept a token in the URL (`?token=`) as well, for old clients; URLs end up in the logs of "
+        "proxies and browsers",
+    )
+    domain_prefix: (
+        Annotated[
+            str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"), AfterValidator(_domain_prefix)
+        ]
+        | None
+    ) = Field(
+        None,
+        description="`cognito`: the sign-in page is `https://<prefix>.auth.<region>.amazoncognito.com`; `null` makes "
+        "one of `stackPrefix` and the account's number",
+    )
+    groups: tuple[PoolGroupName, ...] = Field(
+        ("users", "admins"), description="`cognito`: the groups that the stacks make in the user pool"
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_mode(self) -> AuthSettings:
+        if self.mode == "oidc":
+            for name, value in (("issuer", self.issuer), ("audience", self.audience)):
+                if value is None:
+                    raise ValueError(f'{name}: is empty: mode "oidc" needs it')
+        else:
+            for name, value in (("audience", self.audience), ("clientId", self.client_id), ("jwksUrl", self.jwks_url)):
+                if value is not None:
+                    raise ValueError(f'{name}: is for mode "oidc". Leave it null with mode "{self.mode}"')
+        return self
+
+    @model_validator(mode="after")
+    def _asks_for_scopes_that_exist(self) -> AuthSettings:
+        if "openid" not in self.scopes:
+            raise ValueError("scopes: must contain openid, which makes a sign-in OpenID Connect")
+        unknown = [scope for scope in self.scopes if scope not in COGNITO_SCOPES]
+        if self.mode == "cognito" and unknown:
+            raise ValueError(
+                f"scopes: a user pool knows {', '.join(COGNITO_SCOPES)}, and not {', '.join(unknown)} "
+                "(it gives refresh tokens without offline_access)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _somebody_can_be_in_the_required_groups(self) -> AuthSettings:
+        if self.required_groups and self.groups_in is None:
+            raise ValueError("requiredGroups: needs groupsClaim, which says where the tokens list a user's groups")
+        if self.mode == "cognito" and self.groups_claim is None:
+            missing = [group for group in self.required_groups if group not in self.groups]
+            if missing:
+                raise ValueError(f"requiredGroups: {', '.join(missing)} must be in auth.groups, which the stacks make")
+        return self
+
+    @property
+    def groups_in(self) -> str | None:
+        """The claim that lists a user's groups."""
+        return self.groups_claim or (COGNITO_GROUPS_CLAIM if self.mode == "cognito" else None)
