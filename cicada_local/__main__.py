@@ -73,6 +73,12 @@ def _judging(environ: Mapping[str, str]) -> dict[str, str]:
     return {"CITATIONS_JUDGE": "model"} if environ.get(URL) else {}
 
 
+def _issuer_port(port: int, environ: Mapping[str, str]) -> int:
+    from cicada_local.places import ISSUER_PORT_VARIABLE
+
+    return int(environ.get(ISSUER_PORT_VARIABLE) or (port + 1 if port else 0))
+
+
 def _up(args: argparse.Namespace, places: object) -> int:
     from cicada_local.loading import SAMPLE
     from cicada_local.places import Places
@@ -85,6 +91,7 @@ def _up(args: argparse.Namespace, places: object) -> int:
         places=places,
         settings=read_settings(args.settings or LOCAL_SETTINGS),
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
+        issuer_port=_issuer_port(args.port, os.environ),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),
         parent=os.getppid() if args.with_parent else None,
     )

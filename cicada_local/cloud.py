@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -29,6 +30,7 @@ from cicada_local.front import Front
 from cicada_local.functions import FunctionConfig, FunctionService
 from cicada_local.gateway import GatewayControl, WebSocketGateway
 from cicada_local.insights import Insights, function_groups
+from cicada_local.issuer import Issuer
 from cicada_local.kendra import Kendra
 from cicada_local.motoserver import MotoServer
 from cicada_local.object_events import ObjectEvents
@@ -44,6 +46,8 @@ SAVE_INTERVAL_S = 1.0
 """A process that is killed loses at most what came in during this time."""
 
 CALLBACK_VARIABLE = "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"
+_ISSUER = "issuer"
+"""What the issuer's state is remembered by."""
 
 
 class Cloud:
@@ -78,7 +82,14 @@ class Cloud:
         harness_store = HarnessStore()
         harnesses.serve(harness_store)
         from moto.awslambda.models import lambda_backends
+        from moto.cognitoidp.models import cognitoidp_backends
 
+        self.issuer = Issuer(
+            lambda: dict(cognitoidp_backends[ACCOUNT_ID][REGION].user_pools),
+            self._moto.lock("cognito-idp"),
+            self.faults,
+            local=self._local_url,
+        )
         functions = FunctionService(
             deployed.DeployedFunctions(lambda_backends[ACCOUNT_ID][REGION]).lookup,
             work_dir=places.home,
@@ -100,7 +111,7 @@ class Cloud:
             executions=lambda: interpreter.executions(ACCOUNT_ID, REGION),
             schedules=self._schedules,
             health=self.describe,
-            save=self.keeper.save,
+            save=self._save,
             stop=stop,
         )
         front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self._answered)
@@ -114,12 +125,15 @@ class Cloud:
             ClassicAgents(agent_store, reading(next_step), functions.invoke, self.faults),
             HarnessRuntime(harness_store, self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
+            self.issuer,
         )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
         self._background: list[asyncio.Task[None]] = []
 
-    async def start(self, sockets: list[socket.socket]) -> None:
-        """Answer requests."""
+    async def start(self, sockets: list[socket.socket], issuer_sockets: list[socket.socket]) -> None:
+        """Answer requests; also those to the issuer, if there are sockets for it."""
+        if issuer_sockets:
+            await self.issuer.start(issuer_sockets)
         await self._runner.setup()
         for one in sockets:
             await web.SockSite(self._runner, one).start()
@@ -127,6 +141,7 @@ class Cloud:
     async def restore(self) -> None:
         """Fill the deployed buckets and tables with what was saved; keep saving, and run schedules, from now on."""
         await asyncio.to_thread(self.keeper.restore)
+        self.issuer.restore(json.loads(self.marked(_ISSUER) or "{}"))
         self._background = [asyncio.create_task(self._save_now_and_then()), asyncio.create_task(self._schedules.run())]
 
     async def close(self) -> None:
@@ -135,7 +150,8 @@ class Cloud:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._runner.cleanup()
-        await asyncio.to_thread(self.keeper.save)
+        await self.issuer.close()
+        await asyncio.to_thread(self._save)
         self._moto.close()
         self._store.close()
         self._vectors.close()
@@ -143,7 +159,7 @@ class Cloud:
 
     def describe(self) -> dict[str, Any]:
         """Status, addresses and outputs, as plain data."""
-        outputs = deployed.outputs() if self.ready else {}
+        outputs = self._outputs() if self.ready else {}
         return {
             "status": "ready" if self.ready else "starting",
             "endpointUrl": self.endpoint_url,
@@ -165,7 +181,18 @@ class Cloud:
 
     def _page_config(self) -> dict[str, Any] | None:
         url = self._served_url()
-        return None if url is None else {"webSocketUrl": url, **self.corpus}
+        if url is None:
+            return None
+        return {"webSocketUrl": url, **_sign_in(self._outputs()), **self.corpus}
+
+    def _outputs(self) -> dict[str, str]:
+        """The stacks' outputs, with the issuer's address on this machine."""
+        return {name: self.issuer.stands_for(value) for name, value in deployed.outputs().items()}
+
+    def _local_url(self, url: str) -> str:
+        """Where an address of the deployed page is served on this machine; any other address as it is."""
+        page = deployed.outputs().get("PageUrl")
+        return url if page is None or not url.startswith(page) else self.endpoint_url + url.removeprefix(page)
 
     def _served_url(self) -> str | None:
         url = deployed.outputs().get("WebSocketUrl") if self.ready else None
@@ -173,18 +200,37 @@ class Cloud:
 
     def _function_variables(self, config: FunctionConfig) -> dict[str, str]:
         """Where the function's callbacks go, and a name of its own under which its calls are counted."""
-        variables = {**ONE_MATH_THREAD, "AWS_ACCESS_KEY_ID": config.name, **self._environment}
+        ours = {name: self.issuer.stands_for(value) for name, value in config.environment.items()}
+        addresses = {name: value for name, value in ours.items() if value != config.environment[name]}
+        variables = {**ONE_MATH_THREAD, "AWS_ACCESS_KEY_ID": config.name, **addresses, **self._environment}
         callback = deployed.callback_url(self.endpoint_url, config.environment.get(CALLBACK_VARIABLE, ""))
         return variables if callback is None else {CALLBACK_VARIABLE: callback, **variables}
+
+    def _save(self) -> None:
+        self.keeper.save()
+        if not self._background:
+            return  # nothing was restored yet
+        earlier = self.marked(_ISSUER) or "{}"
+        now = json.dumps(self.issuer.stored(json.loads(earlier)))
+        if now != earlier:
+            self.mark(_ISSUER, now)
 
     async def _save_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(SAVE_INTERVAL_S)
             self._moto.forget_instances()
             try:
-                await asyncio.to_thread(self.keeper.save)
+                await asyncio.to_thread(self._save)
             except Exception:
                 logger.exception("the state could not be saved")
+
+
+def _sign_in(outputs: Mapping[str, str]) -> dict[str, Any]:
+    """What the page is told of the sign-in: nothing where there is none."""
+    if "ClientId" not in outputs:
+        return {}
+    names = {"issuer": "Issuer", "clientId": "ClientId", "scopes": "Scopes"}
+    return {"signIn": {name: outputs[output] for name, output in names.items()}}
 
 
 class _Bedrock:

@@ -15,6 +15,8 @@ REGION = "us-east-1"
 
 DEFAULT_PORT = 4600
 PORT_VARIABLE = "CICADA_PORT"
+ISSUER_PORT_VARIABLE = "CICADA_ISSUER_PORT"
+"""Where users sign in; the port after :data:`PORT_VARIABLE`'s if it is not set."""
 
 _PROXY_VARIABLES = ("NO_PROXY", "no_proxy")
 

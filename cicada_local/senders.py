@@ -85,6 +85,11 @@ async def programs_only(request: web.Request, handler: Handler) -> web.StreamRes
     return await handler(request)
 
 
+def names_this_machine(request: web.BaseRequest) -> bool:
+    """Whether a request is sent to a name of this machine, and not to another's that is bound to our address."""
+    return _named(request) is not None
+
+
 def _named(request: web.BaseRequest) -> re.Match[str] | None:
     """The name of this machine that a request is sent to; None where it is another's, be it bound to our address.
 

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cicada_local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
 from cicada_local.loading import SAMPLE, LoadFailed, load, load_hash, sample_folders
-from cicada_local.places import ROOT, Places
+from cicada_local.places import ISSUER_PORT_VARIABLE, ROOT, Places
 from cicada_local.ports import PortTaken, listen
 from cicada_local.progress import Steps
 from cicada_local.running import Running, UpFailed, only_one, who_has
@@ -52,6 +53,8 @@ class Options:
     """A script's files and folders; none to load nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Further variables of every function."""
+    issuer_port: int = 0
+    """Of the issuer, where the settings ask for a user pool."""
     parent: int | None = None
     """The process without which this one is to stop too."""
 
@@ -90,13 +93,14 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
     except PortTaken:
         raise UpFailed(who_has(options.port)) from None
     port = sockets[0].getsockname()[1]
+    issuer_sockets = _listen_for_issuer(options)
     await check_tools()
     assembly = asyncio.create_task(_synthesise(options, steps))
     cloud: Cloud | None = None
     try:
         with steps.step("Starting the local cloud"):
             cloud = await asyncio.to_thread(_load_cloud, port, options, stop.set)
-            await cloud.start(sockets)
+            await cloud.start(sockets, issuer_sockets)
         folder = await assembly
         with steps.step("Deploying the stacks") as step:
             await bootstrap(options.places, step)
@@ -121,8 +125,19 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             if cloud.ready:
                 steps.say("Stopped.")
         gc.freeze()  # the process ends: nothing needs to be collected
-        for one in sockets:
+        for one in (*sockets, *issuer_sockets):
             one.close()
+
+
+def _listen_for_issuer(options: Options) -> list[socket.socket]:
+    auth = options.settings.get("auth")
+    if not isinstance(auth, Mapping) or auth.get("mode") != "cognito":
+        return []
+    try:
+        return listen(options.issuer_port)
+    except PortTaken:
+        told = f"Port {options.issuer_port}, where users would sign in, is taken by another program."
+        raise UpFailed(f"{told} Choose another one: {ISSUER_PORT_VARIABLE}={options.issuer_port + 1}") from None
 
 
 def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:

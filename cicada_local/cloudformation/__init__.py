@@ -18,6 +18,7 @@ _SUFFIX_LENGTH = 12
 _MODULES = (
     "agents",
     "change_sets",
+    "cognito",
     "custom",
     "functions",
     "harnesses",
