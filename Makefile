@@ -19,8 +19,8 @@ help: ## say what there is
 setup: ## install the pinned packages and the CDK CLI, where they are not there yet
 	@$(PYTHON) cicada_local/install.py
 
-up: setup ## deploy to a cloud on this machine, load the sample, serve the page, until Ctrl-C
-	@$(VENV)/python -m cicada_local up
+up: setup ## deploy to a cloud on this machine, load the sample, serve the page, until Ctrl-C; AUTH=1 adds sign-in
+	@$(VENV)/python -m cicada_local up $(if $(filter-out 0,$(AUTH)),--auth)
 
 down: setup ## stop it from another terminal
 	@$(VENV)/python -m cicada_local down

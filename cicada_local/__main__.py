@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     up.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="a further variable of every function"
     )
+    up.add_argument("--auth", action="store_true", help="have users sign in, to a user pool with one user")
     up.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     up.add_argument("--with-parent", action="store_true", help="stop when the parent process ends")
     stop = commands.add_parser("down", help="stop the one that runs")
@@ -83,13 +84,14 @@ def _up(args: argparse.Namespace, places: object) -> int:
     from cicada_local.loading import SAMPLE
     from cicada_local.places import Places
     from cicada_local.progress import steps_for
-    from cicada_local.up import LOCAL_SETTINGS, Options, log_to, read_settings, run
+    from cicada_local.up import LOCAL_SETTINGS, Options, log_to, read_settings, run, with_sign_in
 
     assert isinstance(places, Places)
+    settings = read_settings(args.settings or LOCAL_SETTINGS)
     options = Options(
         port=args.port,
         places=places,
-        settings=read_settings(args.settings or LOCAL_SETTINGS),
+        settings=with_sign_in(settings) if args.auth else settings,
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
         issuer_port=_issuer_port(args.port, os.environ),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),

@@ -32,6 +32,10 @@ LOCAL_SETTINGS = ROOT / "cdk.local.json"
 _POLITE = (signal.SIGTERM, signal.SIGHUP)
 _WATCH_INTERVAL_S = 0.5
 _LOADED, _EPISODES = "loaded", "episodes"
+_SIGN_IN = (
+    "Asking takes a sign-in:\n\n  name       {name}\n  password   {password}\n\n"
+    "Sign in on the page, or in another terminal:  .venv/bin/cicada login\n"
+)
 _SAMPLE_EXAMPLES = (
     "What was served for supper in episode 2?",
     "Where was the bell's clapper hidden?",
@@ -57,6 +61,11 @@ class Options:
     """Of the issuer, where the settings ask for a user pool."""
     parent: int | None = None
     """The process without which this one is to stop too."""
+
+
+def with_sign_in(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings under which users sign in, to a user pool that the stacks make."""
+    return {**settings, "auth": {"mode": "cognito"}}
 
 
 def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:
@@ -115,7 +124,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         described = cloud.describe()
         running.tell({"pid": os.getpid(), **described})
         steps.close()
-        steps.say(_greeting(described, time.monotonic() - began))
+        steps.say(_greeting(described, cloud.issuer.first_user(), time.monotonic() - began))
         await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
     finally:
         assembly.cancel()
@@ -181,11 +190,13 @@ def _not_simulated(folder: Path) -> list[str]:
     return sorted({kind for template in templates for kind in unknown_types(template)})
 
 
-def _greeting(described: Mapping[str, Any], took_s: float) -> str:
+def _greeting(described: Mapping[str, Any], user: tuple[str, str] | None, took_s: float) -> str:
+    sign_in = "" if user is None else _SIGN_IN.format(name=user[0], password=user[1])
     return (
         f"\nCicada is up, after {took_s:.1f} s.\n\n"
         f"  page       {described['endpointUrl']}/\n"
         f"  WebSocket  {described['webSocketUrl']}\n\n"
+        f"{sign_in}"
         f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_SAMPLE_EXAMPLES[0]}"\n'
         f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"
         "Ctrl-C stops it; what it holds is kept.\n"

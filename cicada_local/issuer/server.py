@@ -31,7 +31,7 @@ from cicada_local.issuer.exchange import Exchange
 from cicada_local.issuer.grants import Grants, RefreshToken
 from cicada_local.issuer.keys import KeyRing, SigningKey
 from cicada_local.issuer.pools import Pools
-from cicada_local.issuer.users import restore_users, stored_users
+from cicada_local.issuer.users import first_user, restore_users, stored_users
 from cicada_local.senders import Handler, names_this_machine
 
 CONTROL = "/_cicada/issuer/keys"
@@ -190,6 +190,11 @@ class Issuer:
 
     async def _retire(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response({pool: self._ring(pool).retire() for pool in self._moto_pools()})
+
+    def first_user(self) -> tuple[str, str] | None:
+        """Name and password of a user of the deployed pool; None where there is no pool."""
+        with self._lock:
+            return next((first_user(pool) for pool in self._moto_pools().values()), None)
 
     # --- what outlives a restart ---
 

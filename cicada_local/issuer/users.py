@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,3 +41,21 @@ def restore_users(pool: Any, stored: Mapping[str, Any]) -> None:
         for name in kept["groups"]:
             pool.groups[name].users.add(user)
             user.groups.add(pool.groups[name])
+
+
+FIRST_USER = "reader@example.com"
+"""Who can sign in to a local cloud that has a user pool."""
+
+
+def first_user(pool: Any) -> tuple[str, str]:
+    """Name and password of a user who is in all groups; made if there is none. A password that was changed is told."""
+    user = pool._get_user(FIRST_USER)
+    if user is None:
+        user = pool.backend.admin_create_user(
+            pool.id, FIRST_USER, "SUPPRESS", None, [{"Name": "email_verified", "Value": "true"}]
+        )
+        password = f"Local-{secrets.token_hex(4)}-1"
+        pool.backend.admin_set_user_password(pool.id, user.username, password, True)
+        for group in list(pool.groups):
+            pool.backend.admin_add_user_to_group(pool.id, group, user.username)
+    return FIRST_USER, str(user.password)
