@@ -143,5 +143,5 @@ def outputs() -> dict[str, str]:
         output["OutputKey"]: output["OutputValue"]
         for stack in stacks()
         for output in stack.outputs or ()
-        if not output["OutputKey"].startswith("Export")
+        if not output["OutputKey"].startswith(("Export", "Publish"))  # the CDK's own, for references between stacks
     }

@@ -6,12 +6,15 @@ moto applies a change set to the resources alone: the outputs and exports that o
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any, cast
 
 from moto.cloudformation.exceptions import CloudFormationError
 from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Stack, cloudformation_backends
 from moto.cloudformation.responses import CloudFormationResponse
 from moto.core.responses import ActionResult, EmptyResult
+
+from cicada_local.cloudformation.stack_outputs import resolve_stack_outputs
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +82,9 @@ class Backend(CloudFormationBackend):
         stack.status = f"{kind}_COMPLETE"
 
     def _create(self, stack: Stack, change_set: ChangeSet) -> None:
+        resolved = self._resolved(change_set)
         stack.template = change_set.template
-        stack._parse_template()
+        stack.template_dict = resolved
         stack.description = stack.template_dict.get("Description")
         stack.parameters = change_set.parameters
         stack.cross_stack_resources = self.exports
@@ -90,14 +94,28 @@ class Backend(CloudFormationBackend):
         stack.resource_map.create(stack.template_dict)
 
     def _update(self, stack: Stack, change_set: ChangeSet) -> None:
+        resolved = self._resolved(change_set)
         before = [export.name for export in stack.exports]
-        stack.resource_map.update(change_set.template_dict, change_set.parameters)
+        stack.resource_map.update(resolved, change_set.parameters)
         stack.template = change_set.template
-        stack._parse_template()
+        stack.template_dict = resolved
         stack.parameters = change_set.parameters
         stack.output_map = stack._create_output_map()
         for name in before:
             self.exports.pop(name, None)
+
+    def _resolved(self, change_set: ChangeSet) -> dict[str, Any]:
+        """The change set's template with the outputs of other stacks as they are now."""
+        resolved: dict[str, Any] = resolve_stack_outputs(
+            change_set.template_dict, stack_name=change_set.stack_name, region=self.region_name, read=self._outputs_of
+        )
+        return resolved
+
+    def _outputs_of(self, name: str) -> Mapping[str, str] | None:
+        for stack in self.stacks.values():
+            if stack.name == name and stack.status.endswith("_COMPLETE") and stack.status != "ROLLBACK_COMPLETE":
+                return {output.key: str(output.value) for output in stack.output_map.values() if output is not None}
+        return None
 
     def _roll_back(self, stack: Stack, kind: str) -> None:
         """Take away what a failed creation has made; a failed update stays as far as it got."""

@@ -260,6 +260,84 @@ def test_one_stack_imports_what_another_exports(services: Services) -> None:
         assert outputs_of(second)["Imported"] == outputs_of(first)["Name"]
 
 
+def queue(name: str) -> dict[str, Any]:
+    made = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": name}}
+    return template({"Queue": made}, Name=att("Queue", "QueueName"))
+
+
+def reading(output: str, *, stack: str = "producer", description: str = "") -> dict[str, Any]:
+    value = {"Fn::GetStackOutput": {"StackName": stack, "OutputName": output, "Region": ref("AWS::Region")}}
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": value}}
+    return template({"Topic": topic}, Read=value, Topic=ref("Topic")) | {"Description": description}
+
+
+def updated(services: Services, stack: str, changed: dict[str, Any]) -> dict[str, Any]:
+    """The stack after an update."""
+    client = services.client("cloudformation")
+    client.create_change_set(
+        StackName=stack, ChangeSetName="next", ChangeSetType="UPDATE", TemplateBody=json.dumps(changed)
+    )
+    client.execute_change_set(StackName=stack, ChangeSetName="next")
+    found: dict[str, Any] = client.describe_stacks(StackName=stack)["Stacks"][0]
+    return found
+
+
+def reason_of_failure(services: Services, stack: str) -> str:
+    events = services.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
+    return str(next(event["ResourceStatusReason"] for event in events if event["ResourceStatus"].endswith("_FAILED")))
+
+
+def test_an_output_of_another_stack_is_read_when_a_stack_is_created_or_updated(services: Services) -> None:
+    topics = services.client("sns")
+
+    def display_name(stack: dict[str, Any]) -> str:
+        return str(topics.get_topic_attributes(TopicArn=outputs_of(stack)["Topic"])["Attributes"]["DisplayName"])
+
+    with (
+        deployed_stack(services, "producer", queue("first-name")),
+        deployed_stack(services, "consumer", reading("Name")) as consumer,
+    ):
+        assert (outputs_of(consumer)["Read"], display_name(consumer)) == ("first-name", "first-name")
+        client = services.client("cloudformation")
+        assert json.loads(json.dumps(client.get_template(StackName="consumer")["TemplateBody"])) == reading("Name")
+        updated(services, "producer", template({}, Name="second-name") | {"Resources": queue("q")["Resources"]})
+        assert display_name(consumer) == "first-name"  # nobody tells the consumer
+        consumer = updated(services, "consumer", reading("Name", description="updated"))
+        assert (outputs_of(consumer)["Read"], display_name(consumer)) == ("second-name", "second-name")
+
+
+def test_an_output_that_is_not_there_fails_the_stack(services: Services) -> None:
+    with deployed_stack(services, "orphan", reading("Name", stack="nowhere")) as stack:
+        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+        assert "Stack with id nowhere does not exist" in reason_of_failure(services, "orphan")
+    with (
+        deployed_stack(services, "producer", queue("third-name")),
+        deployed_stack(services, "consumer", reading("Name")) as consumer,
+    ):
+        failed = updated(services, "consumer", reading("Renamed"))
+        assert failed["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+        assert "Output Renamed does not exist in stack producer" in reason_of_failure(services, "consumer")
+        assert outputs_of(failed) == outputs_of(consumer)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ({"StackName": "wrong", "OutputName": "Any"}, "refers to itself"),
+        ({"StackName": "producer"}, "takes StackName, OutputName, Region and RoleArn"),
+        ({"StackName": "producer", "OutputName": "Name", "Region": "eu-west-1"}, "one account and one Region"),
+        ({"StackName": {"Fn::Sub": "x"}, "OutputName": "Name"}, "cannot resolve"),
+    ],
+)
+def test_a_wrong_reference_to_an_output_fails_the_stack(
+    services: Services, reference: dict[str, Any], said: str
+) -> None:
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::GetStackOutput": reference}}}
+    with deployed_stack(services, "wrong", template({"Topic": topic})) as stack:
+        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+        assert said in reason_of_failure(services, "wrong")
+
+
 def test_a_stack_that_fails_is_rolled_back_and_says_why(services: Services) -> None:
     broken = template(
         {
