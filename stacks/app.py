@@ -27,8 +27,8 @@ def add_stacks(app: App, settings: Settings) -> None:
     issuer = _token_issuer(app, settings, bound_to)
     answering = AnsweringStack(app, f"{prefix}-Answering", settings=settings, data=data, env=bound_to)
     ingest = IngestStack(app, f"{prefix}-Ingest", settings=settings, data=data, env=bound_to)
-    IntegratorsStack(app, f"{prefix}-Integrators", settings=settings, data=data, env=bound_to)
-    GatewayStack(
+    integrators = IntegratorsStack(app, f"{prefix}-Integrators", settings=settings, data=data, env=bound_to)
+    gateway = GatewayStack(
         app,
         f"{prefix}-Gateway",
         settings=settings,
@@ -38,6 +38,10 @@ def add_stacks(app: App, settings: Settings) -> None:
         issuer=issuer,
         env=bound_to,
     )
+    for reader in (answering, ingest, integrators, gateway):
+        reader.add_dependency(data, "reads its outputs")
+    gateway.add_dependency(ingest, "is deployed last")
+    gateway.add_dependency(integrators, "is deployed last")
     for key, value in settings.tags.items():
         Tags.of(app).add(key, value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -26,6 +26,10 @@ OPEN_REQUESTS = "open"
 
 INDEX_PREFIX = "index/"
 """Where the index lies in the bucket."""
+
+REFERENCES = "@aws-cdk/core:defaultCrossStackReferences"
+"""The CDK's context key for references between stacks: ``weak``, or ``both`` for one deployment over release 0.1.0.
+That release's stacks import exports, which cannot be removed before the imports are."""
 
 
 class DataStack(Stack):
@@ -95,8 +99,15 @@ class DataStack(Stack):
         return self._shared("VectorIndexArn", made.index_arn)
 
     def _shared(self, name: str, value: str) -> str:
-        """A value as the other stacks see it: under a name of its own, which accepted findings can repeat."""
-        return self.export_value(value, name=f"{self.stack_name}-{name}")
+        """A value as the other stacks see it: an output, which CloudFormation reads when it creates or updates them.
+
+        The output's name is known while the stacks are made, so accepted findings can repeat it. The reading stack
+        must be told to depend on this one.
+        """
+        CfnOutput(self, name, value=value)
+        if self.node.try_get_context(REFERENCES) == "both":
+            self.export_value(value, name=f"{self.stack_name}-{name}")  # as release 0.1.0 imports it
+        return Fn.get_stack_output(self.stack_name, name)
 
     def _key(self, removal: RemovalPolicy) -> kms.Key:
         key = kms.Key(

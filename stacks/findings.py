@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
@@ -20,16 +21,20 @@ def accept(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
 
 def as_reported(construct: IConstruct, value: str) -> str:
-    """A value as cdk-nag writes it in the id of a finding: ``arn:<AWS::Partition>:s3:::Cicada-Bucket/index/*``."""
-    return flat(Stack.of(construct).resolve(value))
+    """A value as cdk-nag writes it in the id of a finding: ``arn:<AWS::Partition>:s3:::<Bucket>/index/*``."""
+    return _flat(Stack.of(construct).resolve(value), lambda output: json.dumps(output, separators=(",", ":")))
 
 
 def flat(resolved: Any) -> str:
-    """A template's value in one line: references in angle brackets, imports by their names.
+    """A template's value in one line: references in angle brackets, outputs of other stacks as ``<stack.output>``.
 
     Raises:
         TypeError: an intrinsic function that no policy of the stacks needs.
     """
+    return _flat(resolved, lambda output: "<{StackName}.{OutputName}>".format(**output["Fn::GetStackOutput"]))
+
+
+def _flat(resolved: Any, write_output: Callable[[Mapping[str, Any]], str]) -> str:
     match resolved:
         case str():
             return resolved
@@ -37,9 +42,9 @@ def flat(resolved: Any) -> str:
             return f"<{name}>"
         case {"Fn::GetAtt": [name, attribute]}:
             return f"<{name}.{attribute}>"
-        case {"Fn::ImportValue": name}:
-            return flat(name)
+        case {"Fn::GetStackOutput": _}:
+            return write_output(resolved)
         case {"Fn::Join": [separator, parts]}:
-            return str(separator).join(flat(part) for part in parts)
+            return str(separator).join(_flat(part, write_output) for part in parts)
         case _:
             raise TypeError(f"no way to write {resolved!r} is known")

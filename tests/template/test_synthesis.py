@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stacks.settings import LOCAL_ACCOUNT
 from tests.template.templates import ROOT, Synthesis
 
@@ -63,13 +61,44 @@ def test_stacks_made_for_the_local_cloud_are_bound_to_its_account(local: Synthes
     assert {stack["environment"] for stack in manifest(shipped).values()} == {"aws://unknown-account/unknown-region"}
 
 
-@pytest.mark.parametrize("stack", ["Answering", "Gateway"])
-def test_no_stack_waits_for_one_that_waits_for_it(shipped: Synthesis, stack: str) -> None:
-    order = ["Cicada-Data", "Cicada-SignIn", "Cicada-Answering", "Cicada-Gateway"]
-    earlier = order[: order.index(f"Cicada-{stack}")]
-    waits_for = {name for name in manifest(shipped)[f"Cicada-{stack}"]["dependencies"] if name in order}
-    assert waits_for <= set(earlier)
-    assert waits_for >= {name for name in earlier if (name, stack) != ("Cicada-SignIn", "Answering")}
+def outputs_read(node: Any) -> set[tuple[str, str]]:
+    """The outputs of other stacks, as ``(stack, output)``, that a template refers to."""
+    if isinstance(node, list):
+        return set().union(*map(outputs_read, node))
+    if not isinstance(node, dict):
+        return set()
+    if "Fn::GetStackOutput" in node:
+        return {(node["Fn::GetStackOutput"]["StackName"], node["Fn::GetStackOutput"]["OutputName"])}
+    return set().union(*map(outputs_read, node.values()))
+
+
+def deployment_order(synthesis: Synthesis) -> list[str]:
+    """The stacks, each after those that it depends on; fails where two depend on each other."""
+    waiting = {name: set(stack["dependencies"]) for name, stack in manifest(synthesis).items()}
+    order: list[str] = []
+    while waiting:
+        ready = [name for name, needs in waiting.items() if not needs & waiting.keys()]
+        assert ready, f"these depend on each other: {sorted(waiting)}"
+        order += ready
+        waiting = {name: needs for name, needs in waiting.items() if name not in ready}
+    return order
+
+
+def test_a_stack_is_deployed_after_those_whose_outputs_it_reads(each: Synthesis) -> None:
+    order = deployment_order(each)
+    for name in order:
+        template = each.template(name.removeprefix(f"{each.prefix}-"))
+        for stack, output in outputs_read(template):
+            assert output in each.template(stack.removeprefix(f"{each.prefix}-"))["Outputs"]
+            assert stack in manifest(each)[name]["dependencies"]
+    assert order[-1] == f"{each.prefix}-Gateway"
+
+
+def test_no_stack_imports_an_export(each: Synthesis) -> None:
+    for name in manifest(each):
+        template = each.template(name.removeprefix(f"{each.prefix}-"))
+        assert "Fn::ImportValue" not in json.dumps(template)
+        assert all("Export" not in output for output in template.get("Outputs", {}).values())
 
 
 def test_the_stacks_with_data_and_users_are_not_deleted_by_mistake(shipped: Synthesis, full: Synthesis) -> None:

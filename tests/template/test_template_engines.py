@@ -57,7 +57,7 @@ SEARCHERS = ("answer", "enrich_schema", "retrieve")
 
 
 def test_those_who_search_alone_may_query_that_index_and_no_other(full: Synthesis) -> None:
-    arn = f"{full.prefix}-Data-VectorIndexArn"
+    arn = f"<{full.prefix}-Data.VectorIndexArn>"
     for folder in SEARCHERS:
         assert full.environment(folder)["S3_VECTORS_INDEX_ARN"] == arn
         assert full.environment(folder)["ENGINE_BUDGET_S"] == "1.5"

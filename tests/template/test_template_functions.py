@@ -15,7 +15,7 @@ from cicada.settings import (
 from stacks.findings import flat
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
-CALLBACK = "https://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
+CALLBACK = "https://<Cicada-Data.ApiId>.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
 
 
 ONLY_WITH_CLASSIC_AGENTS = {"agent_tools"}
@@ -63,7 +63,7 @@ def test_every_function_says_whose_it_is(shipped: Synthesis, folder: str) -> Non
 def test_functions_that_deliver_know_the_table_and_the_callback(shipped: Synthesis, folder: str) -> None:
     environment = shipped.environment(folder)
     assert environment["AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"] == CALLBACK
-    assert DeliverySettings.read(environment).requests_table.startswith("Cicada-Data:")
+    assert DeliverySettings.read(environment).requests_table.startswith("<Cicada-Data.")
 
 
 def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Synthesis) -> None:
@@ -77,7 +77,7 @@ def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Syn
 
 def test_the_answer_worker_reads_its_settings(shipped: Synthesis) -> None:
     settings = AnswerSettings.read(shipped.environment("answer"))
-    assert settings.index_bucket == "Cicada-Data-IndexBucket"
+    assert settings.index_bucket == "<Cicada-Data.IndexBucket>"
     assert settings.generation_model_id == "us.amazon.nova-lite-v1:0"
     assert settings.direct_model_id == "us.amazon.nova-micro-v1:0"
     assert settings.embedding_model_id == "amazon.titan-embed-text-v2:0"
@@ -110,8 +110,8 @@ def test_a_model_that_refuses_temperature_is_sent_none(full: Synthesis) -> None:
 
 def test_the_authorizer_reads_its_settings(shipped: Synthesis, full: Synthesis) -> None:
     settings = AuthorizerSettings.read(shipped.environment("authorizer"))
-    assert settings.jwt_issuer == "Cicada-SignIn:ExportsOutputFnGetAttUsers0A0EEA89ProviderURLCBB8D121"
-    assert settings.jwt_audience.startswith("Cicada-SignIn:ExportsOutputRefUsersClient")
+    assert settings.jwt_issuer.startswith("<Cicada-SignIn.PublishOutputFnGetAttUsers0A0EEA89ProviderURL")
+    assert settings.jwt_audience.startswith("<Cicada-SignIn.PublishOutputRefUsersClient")
     assert settings.jwks_url == f"{settings.jwt_issuer}/.well-known/jwks.json"
     assert settings.origins() == frozenset()
     with_origins = AuthorizerSettings.read(full.environment("authorizer"))

@@ -134,11 +134,11 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "Scopes",
         "UserPoolId",
     }
-    assert outputs["WebSocketUrl"] == "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
-    assert outputs["IndexBucket"] == "Cicada-Data-IndexBucket"
+    assert outputs["WebSocketUrl"] == "wss://<Cicada-Data.ApiId>.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
+    assert outputs["IndexBucket"] == "<Cicada-Data.IndexBucket>"
     assert (outputs["EmbeddingModelId"], outputs["EmbeddingDimensions"]) == ("amazon.titan-embed-text-v2:0", "1024")
     assert (outputs["AuthMode"], outputs["Scopes"]) == ("cognito", "openid email")
-    assert all(outputs[name].startswith("Cicada-SignIn:") for name in ("Issuer", "ClientId", "UserPoolId"))
+    assert all(outputs[name].startswith("<Cicada-SignIn.") for name in ("Issuer", "ClientId", "UserPoolId"))
     assert outputs["RerankerModelId"] == outputs["ExpansionModelId"] == "us.amazon.nova-micro-v1:0"
 
 

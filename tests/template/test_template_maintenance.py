@@ -13,7 +13,7 @@ from cicada.settings import IndexMaintenanceSettings
 from cicada_local.schedule_expressions import Rate, parse_schedule
 from tests.template.templates import Synthesis
 
-BUCKET = "arn:<AWS::Partition>:s3:::Cicada-Data-IndexBucket"
+BUCKET = "arn:<AWS::Partition>:s3:::<Cicada-Data.IndexBucket>"
 NEW_ACCOUNTS_MEMORY_MB = 3008
 
 
@@ -68,7 +68,7 @@ def test_its_memory_can_be_had_in_a_new_account_and_merges_segments_of_tens_of_t
 
 def test_it_reads_its_settings(shipped: Synthesis) -> None:
     settings = IndexMaintenanceSettings.read(shipped.environment("index_maintenance"))
-    assert settings.index_bucket == "Cicada-Data-IndexBucket"
+    assert settings.index_bucket == "<Cicada-Data.IndexBucket>"
     assert (settings.keep_versions, settings.garbage_grace_s) == (KEEP_VERSIONS, GRACE_S)
 
 

@@ -10,9 +10,9 @@ from stacks.findings import flat
 from tests.template.templates import FUNCTIONS, Synthesis, as_list
 
 HERE = "<AWS::Region>:<AWS::AccountId>"
-TABLE = "Cicada-Data:ExportsOutputFnGetAttRequestsC42AC379Arn9AE67B58"
-CONNECTIONS = f"arn:<AWS::Partition>:execute-api:{HERE}:Cicada-Data-ApiId/live/POST/@connections/*"
-BUCKET = "arn:<AWS::Partition>:s3:::Cicada-Data-IndexBucket"
+TABLE = "<Cicada-Data.PublishOutputFnGetAttRequestsC42AC379Arn231A34F2>"
+CONNECTIONS = f"arn:<AWS::Partition>:execute-api:{HERE}:<Cicada-Data.ApiId>/live/POST/@connections/*"
+BUCKET = "arn:<AWS::Partition>:s3:::<Cicada-Data.IndexBucket>"
 XRAY = {("xray:PutTelemetryRecords", "*"), ("xray:PutTraceSegments", "*")}
 
 
@@ -185,7 +185,7 @@ def test_functions_are_invoked_by_this_api_and_these_rules_only(each: Synthesis)
             assert source in {f"<{rule.id}.Arn>" for rule in each.resources("AWS::Events::Rule")}
         else:
             assert principal == "apigateway.amazonaws.com"
-            assert f":{each.prefix}-Data-ApiId/" in source
+            assert f":<{each.prefix}-Data.ApiId>/" in source
         assert "*" not in source
 
 

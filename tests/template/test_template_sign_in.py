@@ -76,7 +76,7 @@ def test_the_groups_are_those_of_the_settings(shipped: Synthesis) -> None:
 def test_the_issuer_can_be_a_stand_in_in_the_local_cloud(make: Callable[[dict[str, Any]], Synthesis]) -> None:
     made = make({"local": True, "auth": {"issuer": "http://localhost:9/cognito/"}})
     environment = made.environment("authorizer")
-    assert environment["JWT_ISSUER"].startswith("http://localhost:9/cognito/Cicada-SignIn:")
+    assert environment["JWT_ISSUER"].startswith("http://localhost:9/cognito/<Cicada-SignIn.")
     assert environment["JWKS_URL"] == f"{environment['JWT_ISSUER']}/.well-known/jwks.json"
 
 
