@@ -18,18 +18,21 @@ from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.errors import CicadaError, InvalidMessage
+from cicada.errors import CicadaError, InvalidMessage, Unauthorized
 from cicada.identity import asker_of, caller_of
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
+from cicada.revocation import DynamoDbRevocations, refuse_revoked
 from cicada.settings import MessageProcessorSettings
 from cicada.telemetry import logger, metrics
 
 settings = MessageProcessorSettings.read(os.environ)
 time_left = TimeLeft()
-log = DynamoDbLog(time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG)), settings.requests_table)
+table_client = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
+log = DynamoDbLog(table_client, settings.requests_table)
+revocations = None if settings.auth == "none" else DynamoDbRevocations(table_client, settings.requests_table)
 connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
 workflow = StepFunctionsStarter(
     time_left.hold(boto3.client("stepfunctions", config=START_CONFIG)), settings.state_machine_arn
@@ -64,10 +67,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         caller = caller_of(event, anonymous=settings.auth == "none", now_s=time.time())
         action = parse_action(body)
+        if revocations is not None:
+            refuse_revoked(caller, revocations)
     except CicadaError as error:
         logger.info("frame refused", extra={"code": error.code, "why": str(error)})
         metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
-        detail = error.detail if isinstance(error, InvalidMessage) else str(error)
+        detail = error.detail if isinstance(error, InvalidMessage) else None
+        if isinstance(error, Unauthorized):
+            detail = str(error)
         return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=detail)))
     if not isinstance(action, Ping):
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))

@@ -111,11 +111,11 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> Callable[[int], ModuleType]:
+def load(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> Callable[..., ModuleType]:
     """Loads the function, with its services at a port of this machine and its time-outs short."""
 
-    def load(port: int) -> ModuleType:
-        for name, value in (ENVIRONMENT | {"AUTH": "none", "POWERTOOLS_METRICS_DISABLED": "true"}).items():
+    def load(port: int, auth: str = "none") -> ModuleType:
+        for name, value in (ENVIRONMENT | {"AUTH": auth, "POWERTOOLS_METRICS_DISABLED": "true"}).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
         monkeypatch.setattr(dynamodb, "STORE_CONFIG", QUICK)
@@ -130,7 +130,12 @@ def load(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> Callable[[
     return load
 
 
-def sent(module: ModuleType, action: dict[str, Any], remaining_s: float = PROCESSOR_TIMEOUT_S) -> dict[str, Any]:
+def sent(
+    module: ModuleType,
+    action: dict[str, Any],
+    remaining_s: float = PROCESSOR_TIMEOUT_S,
+    identity: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """The reply to a frame."""
     context = SimpleNamespace(
         function_name="processor",
@@ -140,7 +145,8 @@ def sent(module: ModuleType, action: dict[str, Any], remaining_s: float = PROCES
         aws_request_id="r",
         get_remaining_time_in_millis=lambda: int(1000 * remaining_s),
     )
-    event = {"requestContext": {"connectionId": "c=", "requestId": "g", "messageId": "m"}, "body": json.dumps(action)}
+    connection = {"connectionId": "c=", "requestId": "g", "messageId": "m", "authorizer": identity or {}}
+    event = {"requestContext": connection, "body": json.dumps(action)}
     reply: dict[str, Any] = json.loads(module.handler(event, context)["body"])
     return reply
 
@@ -148,7 +154,7 @@ def sent(module: ModuleType, action: dict[str, Any], remaining_s: float = PROCES
 @pytest.mark.parametrize("service", [throttling, silent, absent])
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action["action"])
 def test_a_store_that_fails_is_named_to_whoever_sent_the_frame(
-    load: Callable[[int], ModuleType], service: Any, action: dict[str, Any]
+    load: Callable[..., ModuleType], service: Any, action: dict[str, Any]
 ) -> None:
     with service() as port:
         reply = sent(load(port), action)
@@ -158,11 +164,22 @@ def test_a_store_that_fails_is_named_to_whoever_sent_the_frame(
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action["action"])
 def test_a_function_that_has_no_time_for_a_call_says_so_and_does_not_begin_it(
-    load: Callable[[int], ModuleType], action: dict[str, Any]
+    load: Callable[..., ModuleType], action: dict[str, Any]
 ) -> None:
     reply = sent(load(9), action, remaining_s=REPLY_RESERVE_S + 0.1)
     assert (reply["requestId"], reply["seq"]) == (REQUEST_ID, 0)
     assert (reply["code"], reply["retryable"]) == ("delivery_unavailable", True)
+
+
+@pytest.mark.parametrize("action", [*ACTIONS, {"action": "ping"}], ids=lambda action: action["action"])
+def test_where_a_revocation_cannot_be_looked_up_nothing_is_carried_out(
+    load: Callable[..., ModuleType], action: dict[str, Any]
+) -> None:
+    identity = {"subject": "mara", "expires_at": "9999999999", "issued_at": "1"}
+    with throttling() as port:
+        reply = sent(load(port, auth="jwt"), action, identity=identity)
+    assert reply["requestId"] == action.get("requestId")
+    assert (reply["code"], reply["retryable"], reply.get("detail")) == ("delivery_unavailable", True, None)
 
 
 class SlowStore:

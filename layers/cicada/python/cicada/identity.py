@@ -25,6 +25,10 @@ class Caller:
     """The user's tenant, if the deployment reads one from the token."""
     expires_at: int | None = None
     """When the connection's token expires, in epoch seconds; None without an authorizer."""
+    issued_at: int | None = None
+    """When the token was issued, in epoch seconds; None if it does not say."""
+    groups: tuple[str, ...] = ()
+    """The user's groups, as far as the authorizer passes them on."""
 
     @property
     def owner(self) -> str:
@@ -59,5 +63,13 @@ def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Cal
         raise Unauthorized("the connection carries no identity")
     if int(expires_at) <= now_s:
         raise Unauthorized("the token has expired")
-    tenant = identity.get("tenant")
-    return Caller(str(subject), connection_id, frame_id, None if tenant is None else str(tenant), int(expires_at))
+    tenant, issued_at, groups = identity.get("tenant"), identity.get("issued_at"), identity.get("groups")
+    return Caller(
+        str(subject),
+        connection_id,
+        frame_id,
+        tenant=None if tenant is None else str(tenant),
+        expires_at=int(expires_at),
+        issued_at=None if issued_at is None else int(issued_at),
+        groups=tuple(str(groups).split(",")) if groups else (),
+    )

@@ -1,0 +1,93 @@
+"""Refuses the tokens of users whose access was revoked, before the tokens expire.
+
+A marker per subject, in the requests' table, holds a time: tokens that were issued up to it are refused. A user who may
+return signs in again and has newer tokens.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as
+from cicada.errors import DeliveryUnavailable, Unauthorized
+from cicada.identity import Caller
+
+logger = logging.getLogger(__name__)
+
+KEPT_S = 30 * 24 * 3600
+"""How long a marker is kept: longer than any token should be valid."""
+
+
+class RevocationFault(Exception):
+    """The markers could not be read or written."""
+
+
+class Revocations(Protocol):
+    """The markers."""
+
+    def not_before(self, subject: str) -> int | None:
+        """The time up to which a subject's tokens are refused, in epoch seconds; None if none are.
+
+        Raises:
+            RevocationFault.
+        """
+        ...
+
+    def revoke(self, subject: str, *, up_to: int) -> None:
+        """Refuse a subject's tokens that were issued up to a time, in epoch seconds. Idempotent; never goes back.
+
+        Raises:
+            RevocationFault.
+        """
+        ...
+
+
+class DynamoDbRevocations:
+    """:class:`Revocations` in the requests' table: one item per revoked subject."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        """``client``: a DynamoDB client with short time-outs."""
+        self._client = client
+        self._table = table
+
+    def not_before(self, subject: str) -> int | None:
+        """See the port. Strongly consistent: a revocation holds from the next frame on."""
+        with faults_as(RevocationFault):
+            found = self._client.get_item(TableName=self._table, Key=_key(subject), ConsistentRead=True)
+        item: Item | None = found.get("Item")
+        return None if item is None else int(item["not_before"]["N"])
+
+    def revoke(self, subject: str, *, up_to: int) -> None:
+        """See the port."""
+        try:
+            with faults_as(RevocationFault):
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=_key(subject) | attributes(not_before=up_to, expires_at=up_to + KEPT_S),
+                    ConditionExpression="attribute_not_exists(pk) OR not_before < :up_to",
+                    ExpressionAttributeValues={":up_to": {"N": str(up_to)}},
+                )
+        except ConditionFailed:
+            pass  # a later revocation includes this one
+
+
+def refuse_revoked(caller: Caller, revocations: Revocations) -> None:
+    """Check that the caller's token was not revoked. A token without an ``iat`` counts as older than any revocation.
+
+    Raises:
+        Unauthorized: it was.
+        DeliveryUnavailable: it cannot be told.
+    """
+    try:
+        not_before = revocations.not_before(caller.subject)
+    except RevocationFault as fault:
+        logger.warning("revocations are unavailable", extra={"why": str(fault)})
+        raise DeliveryUnavailable from fault
+    if not_before is not None and (caller.issued_at or 0) <= not_before:
+        raise Unauthorized("the user's tokens were revoked")
+
+
+def _key(subject: str) -> dict[str, Any]:
+    # A request's key begins with a UUID, so that no subject can be chosen to collide with one.
+    return attributes(pk=f"revoked#{subject}", sk="revocation")
