@@ -11,6 +11,7 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from stacks.app import add_stacks
+from stacks.bytecode import BytecodeFailed
 from stacks.context import read
 from stacks.settings import ContextInvalid
 from stacks.wheels import WheelsUnavailable
@@ -29,7 +30,7 @@ def main() -> int:
         # These rules take 8 s to load. The tests run them over the local cloud's templates, so its start need not.
         app = App(context=context, builtin_cloud_formation_validation=not settings.local)
         add_stacks(app, settings)
-    except (ContextInvalid, WheelsUnavailable) as error:
+    except (ContextInvalid, WheelsUnavailable, BytecodeFailed) as error:
         print(error, file=sys.stderr)
         return 1
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))

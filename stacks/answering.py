@@ -46,7 +46,7 @@ class AnsweringStack(Stack):
         super().__init__(scope, id, description="Cicada: functions and workflow", **stack)
         self._settings = settings
         self._data = data
-        layers = Layers(self, "Layers", vendor=not settings.local)
+        layers = Layers(self, "Layers", local=settings.local)
         # They read or write the requests' logs, and post to their subscribers.
         self._functions = Functions(
             self,

@@ -12,10 +12,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.findings import accept, as_reported
-from stacks.layers import ARCHITECTURE, NOT_CODE, RUNTIME, Layers
+from stacks.layers import ARCHITECTURE, RUNTIME, Layers, function_code
 from stacks.logs import log_group
 from stacks.settings import Settings
-from stacks.wheels import ROOT
 
 METRICS_NAMESPACE = "Cicada"
 METRICS_SERVICE = "cicada"
@@ -67,7 +66,7 @@ class CicadaFunction(Construct):
             self,
             "Function",
             function_name=name,
-            code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=NOT_CODE),
+            code=function_code(folder, local=settings.local),
             handler="handler.handler",
             runtime=RUNTIME,
             architecture=ARCHITECTURE,

@@ -52,7 +52,7 @@ class IngestStack(Stack):
         super().__init__(scope, id, description="Cicada: loading of uploaded documents", **stack)
         self._settings = settings
         self._data = data
-        self._functions = Functions(self, settings, Layers(self, "Layers", vendor=not settings.local), data.key)
+        self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.key)
         self._machine_name = f"{settings.stack_prefix}-ingest"
         self.machine_arn = f"arn:{self.partition}:states:{self.region}:{self.account}:stateMachine:{self._machine_name}"
         self.plan = self._plan()

@@ -37,7 +37,7 @@ class IntegratorsStack(Stack):
         self._functions = Functions(
             self,
             settings,
-            Layers(self, "Layers", vendor=not settings.local),
+            Layers(self, "Layers", local=settings.local),
             data.key,
             {
                 "INDEX_BUCKET": data.bucket_name,

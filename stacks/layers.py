@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from aws_cdk import AssetHashType
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.wheels import ROOT, built_layer
+from stacks.builds import ROOT
+from stacks.bytecode import FUNCTION_FOLDER, LAYER_FOLDER, NOT_CODE, compiled
+from stacks.wheels import built_layer
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
-
-NOT_CODE = ["**/__pycache__", "**/*.pyc", "**/.DS_Store"]
-"""What is left out of code assets, so that running the tests changes no asset."""
 
 
 class Layers(Construct):
@@ -22,23 +23,23 @@ class Layers(Construct):
     that another stack imports.
     """
 
-    def __init__(self, scope: Construct, id: str, *, vendor: bool) -> None:
+    def __init__(self, scope: Construct, id: str, *, local: bool) -> None:
         """Make the library's layer.
 
         Args:
             scope: the stack.
             id: the construct's id.
-            vendor: whether vendor layers hold wheels. The local cloud's functions run on the laptop's own processor:
-                its vendor layers hold their requirements alone, and the packages come from the project's environment,
-                where the same versions are pinned.
+            local: for the local cloud, whose functions run on the laptop's own processor and Python: vendor layers hold
+                their requirements alone, the packages come from the project's environment, where the same versions
+                are pinned, and there is no bytecode.
         """
         super().__init__(scope, id)
-        self._vendor = vendor
+        self._local = local
         self._made: dict[str, lambda_.LayerVersion] = {}
         self._library = lambda_.LayerVersion(
             self,
             "Library",
-            code=lambda_.Code.from_asset(str(ROOT / "layers" / "cicada"), exclude=NOT_CODE),
+            code=_code("library", ROOT / "layers" / "cicada", LAYER_FOLDER, local=local),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[ARCHITECTURE],
             description="The library: all behaviour",
@@ -57,18 +58,29 @@ class Layers(Construct):
             self._made[name] = lambda_.LayerVersion(
                 self,
                 f"Vendor{name.capitalize()}",
-                code=self._wheels(name) if self._vendor else _requirements(name),
+                code=_requirements(name) if self._local else _as_built(built_layer(name)),
                 compatible_runtimes=[RUNTIME],
                 compatible_architectures=[ARCHITECTURE],
                 description=f"Third-party packages: layers/vendor/{name}/requirements.lock",
             )
         return self._made[name]
 
-    @staticmethod
-    def _wheels(name: str) -> lambda_.Code:
-        folder = built_layer(name)
-        # The folder's name says what is in it: hashing 90 MB at each synthesis would say nothing more.
-        return lambda_.Code.from_asset(str(folder), asset_hash=folder.name, asset_hash_type=AssetHashType.CUSTOM)
+
+def function_code(folder: str, *, local: bool) -> lambda_.Code:
+    """The code of a folder of ``lambdas/``, with bytecode unless it is for the local cloud."""
+    return _code(f"function_{folder}", ROOT / "lambdas" / folder, FUNCTION_FOLDER, local=local)
+
+
+def _code(name: str, source: Path, seen_as: str, *, local: bool) -> lambda_.Code:
+    folder = None if local else compiled(name, source, seen_as)
+    if folder is None:
+        return lambda_.Code.from_asset(str(source), exclude=list(NOT_CODE))
+    return _as_built(folder)
+
+
+def _as_built(folder: Path) -> lambda_.Code:
+    # The folder's name says what is in it: hashing 90 MB at each synthesis would say nothing more.
+    return lambda_.Code.from_asset(str(folder), asset_hash=folder.name, asset_hash_type=AssetHashType.CUSTOM)
 
 
 def _requirements(name: str) -> lambda_.Code:

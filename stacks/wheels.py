@@ -7,25 +7,23 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-VENDOR = ROOT / "layers" / "vendor"
-BUILD = ROOT / ".cicada" / "build"
-"""Built layers, one folder for each state of a lock: what has not changed is not built again."""
+from stacks.builds import BUILD, ROOT, built, sizes
+from stacks.bytecode import LAYER_FOLDER, PYTHON_VERSION, Interpreter, compile_folder, interpreter
 
-PYTHON_VERSION = "3.13"
+VENDOR = ROOT / "layers" / "vendor"
+
 # Amazon Linux 2023, the runtime's system, has glibc 2.34. pip takes only the tags that it is told.
 PLATFORMS = (*(f"manylinux_2_{minor}_aarch64" for minor in range(34, 16, -1)), "manylinux2014_aarch64")
 
 # What no function reads at run time.
-_PRUNED_FOLDERS = ("__pycache__", "tests", "bin", "include")
-_PRUNED_SUFFIXES = (".pyi", ".pyx", ".pxd", ".a", ".h", ".c", ".cpp")
+_PRUNED_FOLDERS = ("__pycache__", "tests", "bin", "include", "f2py", "__pyinstaller")
+_PRUNED_SUFFIXES = (".pyi", ".pyx", ".pxd", ".a", ".h", ".c", ".cpp", ".js", ".css")
 _PRUNED_RECORDS = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
-_RECIPE = "2"
+_RECIPE = "3"
 """Part of a build's key: to be raised when the way of building changes."""
 
 
@@ -33,9 +31,10 @@ class WheelsUnavailable(Exception):
     """pip could not fetch the wheels; the message holds its last words."""
 
 
-def build_key(lock: bytes) -> str:
-    """What a layer's content depends on, as 16 hexadecimal digits: lock, target and recipe."""
-    target = "\n".join((_RECIPE, PYTHON_VERSION, *PLATFORMS))
+def build_key(lock: bytes, python: Interpreter | None) -> str:
+    """What a layer's content depends on, as 16 hexadecimal digits: lock, target, compiling interpreter and recipe."""
+    compiler = "no bytecode" if python is None else python.version
+    target = "\n".join((_RECIPE, compiler, PYTHON_VERSION, *PLATFORMS))
     return hashlib.sha256(target.encode() + b"\0" + lock).hexdigest()[:16]
 
 
@@ -50,37 +49,20 @@ def built_layer(name: str, *, vendor: Path = VENDOR, build: Path = BUILD) -> Pat
     Raises:
         WheelsUnavailable: a wheel does not exist for the target or has another hash than the lock, or the package index
             cannot be reached.
+        BytecodeFailed: a source does not compile.
     """
-    lock = vendor / name / "requirements.lock"
-    built = build / f"{name}-{build_key(lock.read_bytes())}"
-    if built.is_dir():
-        return built
-    build.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
-    print(f"layer {name}: fetching wheels for arm64, Python {PYTHON_VERSION} …", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(dir=build, prefix=f".{name}-") as scratch:
-        fresh = Path(scratch) / "layer"
-        _install(lock, fresh / "python")
-        _prune(fresh / "python")
-        try:
-            fresh.rename(built)
-        except OSError:
-            if not built.is_dir():  # else another synthesis has just built the same
-                raise
-    for other in build.glob(f"{name}-*"):
-        if other != built:
-            shutil.rmtree(other, ignore_errors=True)
-    print(
-        f"layer {name}: {unzipped_bytes(built) / 1e6:.1f} MB in {time.monotonic() - began:.1f} s",
-        file=sys.stderr,
-        flush=True,
-    )
-    return built
+    lock, python = vendor / name / "requirements.lock", interpreter()
 
+    def make(folder: Path) -> None:
+        began = time.monotonic()
+        print(f"layer {name}: fetching wheels for arm64, Python {PYTHON_VERSION} …", file=sys.stderr, flush=True)
+        _install(lock, folder / "python")
+        _prune(folder / "python")
+        if python is not None:
+            compile_folder(folder, LAYER_FOLDER, python)
+        print(f"{sizes(name, folder)}, in {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
-def unzipped_bytes(folder: Path) -> int:
-    """What the files of a folder weigh: what Lambda's limit of 250 MB counts."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return built(name, build_key(lock.read_bytes(), python), make, build=build)
 
 
 def _install(lock: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks.wheels import PYTHON_VERSION
+from stacks.bytecode import PYTHON_VERSION
 from supply_chain.locks import ROOT, lock_of, requirement_files
 
 OLDEST_PYTHON = "3.11"

@@ -134,12 +134,20 @@ class Synthesis:
     def layers(self, folder: str) -> list[Path]:
         """The folders that a function's layers were made from, in order."""
         function = self.function(folder)
-        stack = next(stack for stack in self.stacks if function.id in self.template(stack)["Resources"])
-        resources = self.template(stack)["Resources"]
-        return [self._asset(stack, resources[layer["Ref"]]) for layer in function.properties.get("Layers", [])]
+        resources = self.template(self._stack_of(function))["Resources"]
+        layers = (resources[layer["Ref"]]["Properties"] for layer in function.properties.get("Layers", []))
+        return [self._asset(function, layer["Content"]["S3Key"]) for layer in layers]
 
-    def _asset(self, stack: str, layer: dict[str, Any]) -> Path:
-        key = layer["Properties"]["Content"]["S3Key"].removesuffix(".zip")
+    def code(self, folder: str) -> Path:
+        """The folder that a function's code was made from."""
+        function = self.function(folder)
+        return self._asset(function, function.properties["Code"]["S3Key"])
+
+    def _stack_of(self, function: Resource) -> str:
+        return next(stack for stack in self.stacks if function.id in self.template(stack)["Resources"])
+
+    def _asset(self, function: Resource, object_key: str) -> Path:
+        stack, key = self._stack_of(function), object_key.removesuffix(".zip")
         assets = json.loads((self.folder / f"{self.prefix}-{stack}.assets.json").read_text())["files"]
         return self.folder / str(assets[key]["source"]["path"])
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS
+from stacks.builds import unzipped_bytes
 from stacks.findings import flat
-from stacks.wheels import unzipped_bytes
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
 KENDRA = "12345678-1234-1234-1234-123456789012"

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from stacks import wheels
-from stacks.wheels import VENDOR, WheelsUnavailable, build_key, built_layer, unzipped_bytes
+from stacks.builds import unzipped_bytes
+from stacks.bytecode import PYTHON_VERSION, Interpreter
+from stacks.wheels import VENDOR, WheelsUnavailable, build_key, built_layer
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
 LAMBDA_LIMIT_BYTES = 250 * 1024**2
@@ -80,7 +82,7 @@ def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) 
         assert head[:4] == b"\x7fELF"
         assert struct.unpack_from("<H", head, 18)[0] == AARCH64, module
         tag = re.search(r"\.cpython-(\d+)", module.name)
-        assert tag is None or tag[1] == wheels.PYTHON_VERSION.replace(".", ""), module
+        assert tag is None or tag[1] == PYTHON_VERSION.replace(".", ""), module
 
 
 @pytest.mark.parametrize("name", ["base", "auth", "documents", "search", "sdk", "yaml"])
@@ -99,7 +101,7 @@ def test_every_package_of_a_layer_is_pinned(name: str) -> None:
 
 def test_nothing_is_carried_that_no_function_reads(shipped: Synthesis) -> None:
     files = [path for folder in FUNCTIONS for layer in shipped.layers(folder) for path in layer.rglob("*")]
-    assert not [path for path in files if path.name in ("__pycache__", "tests", "RECORD") or path.suffix == ".pyi"]
+    assert not [path for path in files if path.name in ("tests", "RECORD") or path.suffix in (".pyi", ".js")]
 
 
 def test_the_local_cloud_fetches_no_wheels(local: Synthesis) -> None:
@@ -133,6 +135,7 @@ def fake_pip(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         (target / "one-1.dist-info" / "METADATA").write_text("Name: one")
 
     monkeypatch.setattr(wheels, "_install", install)
+    monkeypatch.setattr(wheels, "interpreter", lambda: None)
     return installed
 
 
@@ -160,9 +163,15 @@ def test_what_has_changed_takes_the_place_of_the_old(
 
 
 def test_another_target_is_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = build_key(b"one==1")
+    before = build_key(b"one==1", None)
     monkeypatch.setattr(wheels, "PYTHON_VERSION", "3.14")
-    assert build_key(b"one==1") != before
+    assert build_key(b"one==1", None) != before
+
+
+def test_a_layer_with_bytecode_is_another_build() -> None:
+    pythons = (None, Interpreter("python", "3.13.0"), Interpreter("python", "3.13.1"))
+    assert len({build_key(b"one==1", python) for python in pythons}) == 3
+    assert build_key(b"one==1", pythons[1]) == build_key(b"one==1", Interpreter("another", "3.13.0"))
 
 
 def test_progress_goes_to_stderr(
