@@ -6,28 +6,47 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from cicada_cli.deployment import Deployment
 from cicada_cli.exits import UsageError
-from cicada_client import TokenProvider
+from cicada_client import SignedIn, TokenProvider
+from cicada_client.sign_in_store import SignInStore, StoreError
 
 
-def token_source(token: str | None, token_file: Path | None, environ: Mapping[str, str]) -> str | TokenProvider | None:
-    """The token by option, from a file, or from ``CICADA_TOKEN``.
+def token_source(
+    token: str | None, token_file: Path | None, environ: Mapping[str, str], deployment: Deployment
+) -> str | TokenProvider | None:
+    """The token by option, from a file, from ``CICADA_TOKEN``, or of the sign-in to the deployment.
 
-    A file is read anew for every connection, so that another program can keep it fresh.
+    A file is read anew for every connection, so that another program can keep it fresh; a sign-in is refreshed ahead of
+    its end.
 
     Raises:
-        UsageError: the file cannot be read, or is empty.
+        UsageError: the file cannot be read, or is empty; or the deployment wants a token and there is none.
     """
     if token is not None:
         return token
     if token_file is None:
-        return environ.get("CICADA_TOKEN") or None
+        return environ.get("CICADA_TOKEN") or _signed_in(deployment, environ)
     _read(token_file)
 
     async def fresh() -> str:
         return await asyncio.to_thread(_read, token_file)
 
     return fresh
+
+
+def _signed_in(deployment: Deployment, environ: Mapping[str, str]) -> TokenProvider | None:
+    store = SignInStore.of_user(environ)
+    try:
+        found = store.get(deployment.url)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+    if found is not None:
+        return SignedIn(deployment.url, store)
+    if deployment.wants_sign_in:
+        page = f" --page {deployment.page}" if deployment.page else ""
+        raise UsageError(f"not signed in to {deployment.url}: cicada login{page}")
+    return None
 
 
 def _read(path: Path) -> str:

@@ -7,11 +7,14 @@ Each value is looked for in this order, and the first that is found holds:
    ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``,
    ``CICADA_INGEST_MACHINE_ARN``, ``CICADA_RERANKER_MODEL_ID``, ``CICADA_EXPANSION_MODEL_ID``,
    ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
-3. the local cloud that runs from this folder, one above it, or the project's own,
-4. the outputs of the stacks deployed in the AWS account.
+3. the deployment's page, named by an option or ``CICADA_PAGE``,
+4. the local cloud that runs from this folder, one above it, or the project's own,
+5. the page that the user signed in by last (``cicada login --page``),
+6. the outputs of the stacks deployed in the AWS account.
 
-The local cloud is passed over when an option or the environment names another place: a profile or stack prefix by
-option, a stack prefix or another endpoint in the environment.
+The local cloud, and the last sign-in, are passed over when an option or the environment names another place: a profile
+or stack prefix by option, a stack prefix or another endpoint in the environment; the last sign-in also by any other
+setting of AWS that names an account or region.
 """
 
 from __future__ import annotations
@@ -28,13 +31,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cicada_cli.exits import UsageError
+from cicada_cli.page_config import PageConfig
+from cicada_client.sign_in_store import SignInStore
 
 if TYPE_CHECKING:
     from botocore.config import Config
 
 DEFAULT_STACK_PREFIX = "Cicada"
-STACK_PARTS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
+STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
 """What follows the prefix in the names of a deployment's stacks."""
+DEFAULT_SCOPES = "openid email"
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
 LOCAL_REGION = "us-east-1"
@@ -45,6 +51,9 @@ _PROBE_TIMEOUT_S = 0.5
 _RETRIES = 3
 """Attempts at a call to CloudFormation."""
 
+
+_NAMES_OF_AWS = ("CICADA_STACK_PREFIX", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
+"""Variables that name an account or region to look for a deployment in."""
 
 _NOTHING_OF_THE_USER = {
     "profile": (None, None, None, None),
@@ -63,6 +72,10 @@ class DeploymentChoice:
     """What the command line says of the deployment; None where it says nothing."""
 
     url: str | None = None
+    page: str | None = None
+    issuer: str | None = None
+    client_id: str | None = None
+    scopes: str | None = None
     bucket: str | None = None
     embedding_model_id: str | None = None
     embedding_dimensions: int | None = None
@@ -121,9 +134,16 @@ _OUTPUTS = {
     "IngestMachineArn": "ingest_machine_arn",
     "RerankerModelId": "reranker_model_id",
     "ExpansionModelId": "expansion_model_id",
+    "AuthMode": "auth_mode",
+    "Issuer": "issuer",
+    "ClientId": "client_id",
+    "Scopes": "scopes",
+    "UserPoolId": "user_pool_id",
+    "PageUrl": "page",
 }
 _VARIABLES = {
     "CICADA_URL": "url",
+    "CICADA_PAGE": "page",
     "CICADA_INDEX_BUCKET": "bucket",
     "CICADA_EMBEDDING_MODEL_ID": "embedding_model_id",
     "CICADA_EMBEDDING_DIMENSIONS": "embedding_dimensions",
@@ -135,6 +155,11 @@ _VARIABLES = {
 }
 _OPTIONS = {
     "url": "--url",
+    "page": "--page",
+    "issuer": "--issuer",
+    "client_id": "--client-id",
+    "scopes": "--scopes",
+    "auth_mode": "--page",
     "bucket": "--bucket",
     "embedding_model_id": "--embedding-model",
     "embedding_dimensions": "--dimensions",
@@ -159,6 +184,37 @@ class Deployment:
     def url(self) -> str:
         """Its WebSocket URL."""
         return self.values["url"]
+
+    @property
+    def page(self) -> str | None:
+        """Its page, where it has one."""
+        return self.values.get("page")
+
+    @property
+    def wants_sign_in(self) -> bool | None:
+        """Whether connections need a token; None where that is not known."""
+        mode = self.values.get("auth_mode")
+        return None if mode is None else mode != "none"
+
+    @property
+    def issuer(self) -> str:
+        """Who signs its users in."""
+        return self.values["issuer"]
+
+    @property
+    def client_id(self) -> str:
+        """Its public client at the issuer."""
+        return self.values["client_id"]
+
+    @property
+    def scopes(self) -> str:
+        """What a sign-in asks for, with spaces."""
+        return self.values.get("scopes", DEFAULT_SCOPES)
+
+    @property
+    def user_pool_id(self) -> str | None:
+        """Its user pool, where its users are Amazon Cognito's."""
+        return self.values.get("user_pool_id")
 
     @property
     def bucket(self) -> str:
@@ -207,6 +263,8 @@ class Deployment:
 
 CHAT = ("url",)
 """What asking needs."""
+LOGIN = ("url", "auth_mode")
+"""What signing in needs; where users sign in, issuer and client come with it."""
 INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
 """What loading and searching need."""
 STACKS: tuple[str, ...] = ()
@@ -235,14 +293,19 @@ def discover(
         UsageError: what was found cannot be used.
     """
     given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
-    given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
+    given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name, None)) is not None}
+    if "issuer" in given and "client_id" in given:
+        given["auth_mode"] = "oidc"
+    if "page" in given:
+        given = PageConfig.read(given["page"]).values() | given
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)
     if needs and all(name in given for name in needs):
         return Deployment(given, aws)
     tried: list[str] = []
     prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
     local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
-    found = local or Deployment(_stack_outputs(aws, prefix, tried) if needs else {}, aws, prefix)
+    remembered = None if local else _last_sign_in(choice, environ, needs)
+    found = local or remembered or Deployment(_stack_outputs(aws, prefix, tried) if needs else {}, aws, prefix)
     values = {**found.values, **given}
     if missing := [_OPTIONS[name] for name in needs if name not in values]:
         raise DeploymentNotFound(_advice(missing, prefix, tried))
@@ -274,6 +337,18 @@ def _local_cloud(
             values = {value: written.outputs[name] for name, value in _OUTPUTS.items() if name in written.outputs}
             values["url"] = written.web_socket_url  # the stacks' own is an address on AWS
             return Deployment(values, Aws(region=LOCAL_REGION, endpoint_url=written.endpoint_url, local=True))
+    return None
+
+
+def _last_sign_in(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collection[str]) -> Deployment | None:
+    """The deployment whose page the user signed in by last, for a command that needs no more than its address."""
+    if tuple(needs) != CHAT or choice.profile or choice.region or choice.endpoint_url or choice.stack_prefix:
+        return None
+    if any(environ.get(name) for name in _NAMES_OF_AWS):
+        return None
+    for sign_in in SignInStore.of_user(environ).all():
+        if sign_in.page is not None:
+            return Deployment({"url": sign_in.url, "page": sign_in.page}, Aws())
     return None
 
 

@@ -21,13 +21,24 @@ from cicada_cli import argument_types, breakers, engine, ingest, profiles, retri
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.chat import Chat, history_file, remembered_lines
 from cicada_cli.credentials import token_source
-from cicada_cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Deployment, DeploymentChoice, discover
+from cicada_cli.deployment import (
+    CHAT,
+    DEFAULT_STACK_PREFIX,
+    INDEX,
+    LOGIN,
+    STACKS,
+    Aws,
+    Deployment,
+    DeploymentChoice,
+    discover,
+)
 from cicada_cli.evaluate import evaluate
 from cicada_cli.evaluate_citations import evaluate_citations
 from cicada_cli.evaluate_options import EvaluateOptions, add_arguments
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.load import load, unload
 from cicada_cli.load_options import LoadOptions, add_load, add_unload
+from cicada_cli.login import add_login, login, logout, store_of_user, whoami
 from cicada_cli.output import Notes, Parser, complain, console
 from cicada_cli.search import search
 from cicada_cli.session import ClientSession
@@ -94,6 +105,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_scope(chatting)
     _add_connection(chatting)
     chatting.set_defaults(run=_chat)
+
+    add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, _add_aws)
 
     add_load(commands, _load, _add_index)
     add_unload(commands, _unload, _add_index)
@@ -257,6 +270,7 @@ def _add_metadata(parser: argparse.ArgumentParser) -> None:
 def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
     group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
+    group.add_argument("--page", metavar="URL", help="the deployment's page, which names that (CICADA_PAGE)")
     token = group.add_mutually_exclusive_group()
     token.add_argument(
         "--token", help="the token to connect with (CICADA_TOKEN); others can see it in the list of processes"
@@ -304,6 +318,18 @@ def _chat(args: argparse.Namespace) -> Exit:
 def _profile(args: argparse.Namespace) -> Exit:
     with _session(args) as session:
         return profiles.profile(session, args, console())
+
+
+def _login(args: argparse.Namespace) -> Exit:
+    return login(_deployment(args, LOGIN), store_of_user(), browser=not args.no_browser)
+
+
+def _logout(args: argparse.Namespace) -> Exit:
+    return logout(_deployment(args, CHAT).url, store_of_user(), forget=args.forget)
+
+
+def _whoami(args: argparse.Namespace) -> Exit:
+    return whoami(_deployment(args, CHAT).url, store_of_user(), as_json=args.json)
 
 
 def _load(args: argparse.Namespace) -> Exit:
@@ -400,8 +426,9 @@ def _partial(args: argparse.Namespace) -> Exit:
 
 @contextlib.contextmanager
 def _session(args: argparse.Namespace) -> Iterator[ClientSession]:
-    token = token_source(args.token, args.token_file, os.environ)
-    with ClientSession(_deployment(args, CHAT).url, token) as session:
+    deployment = _deployment(args, CHAT)
+    token = token_source(args.token, args.token_file, os.environ, deployment)
+    with ClientSession(deployment.url, token) as session:
         yield session
 
 
@@ -413,6 +440,10 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
     given = vars(args)
     choice = DeploymentChoice(
         url=given.get("url"),
+        page=given.get("page"),
+        issuer=given.get("issuer"),
+        client_id=given.get("client_id"),
+        scopes=given.get("scopes"),
         bucket=given.get("bucket"),
         embedding_model_id=given.get("embedding_model"),
         embedding_dimensions=given.get("dimensions"),

@@ -12,6 +12,7 @@ from cicada_client.errors import (
     ConnectionLost,
     ConnectionRefused,
     InvalidQuestion,
+    NotSignedIn,
     RequestExpired,
     RequestRefused,
     RequestUnknown,
@@ -19,6 +20,7 @@ from cicada_client.errors import (
 )
 from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
 from cicada_client.profiles import History, ProfilesClient
+from cicada_client.signed_in import SignedIn
 from cicada_client.stream import AnswerStream
 from cicada_client.tail import Answer, RequestTail
 from cicada_client.timing import Timing
@@ -35,11 +37,13 @@ __all__ = [
     "EventFrame",
     "History",
     "InvalidQuestion",
+    "NotSignedIn",
     "ProfilesClient",
     "RequestExpired",
     "RequestRefused",
     "RequestTail",
     "RequestUnknown",
+    "SignedIn",
     "Status",
     "Timing",
     "TokenProvider",

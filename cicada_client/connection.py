@@ -69,7 +69,7 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except InvalidStatus as error:
         status = error.response.status_code
         if status in _UNAUTHORIZED_STATUS:
-            raise Unauthorized(f"the server rejected the token (HTTP {status})") from error
+            raise Unauthorized(_unauthorized(status, token)) from error
         if 400 <= status < 500 and status not in _TRANSIENT_STATUS:
             raise ConnectionRefused(f"no Cicada deployment at this URL (HTTP {status})") from error
         raise TransportClosed(f"the server answered HTTP {status}") from error
@@ -80,6 +80,14 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except (OSError, WebSocketException) as error:
         raise TransportClosed(_reason(error)) from error
     return _WebSocket(connection)
+
+
+def _unauthorized(status: int, token: str | None) -> str:
+    if token is None:
+        return f"the server wants a token (HTTP {status}): `cicada login`, or give one"
+    if status == 403:
+        return "the server does not let this user in (HTTP 403); its administrator can tell which group it asks for"
+    return f"the server rejected the token (HTTP {status})"
 
 
 def _reason(error: Exception) -> str:

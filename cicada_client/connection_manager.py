@@ -115,6 +115,8 @@ class ConnectionManager:
             return self._token
         try:
             return await self._token()
+        except (ClientError, TransportClosed):
+            raise
         except Exception as error:
             raise ConnectionRefused(f"no token: {error}") from error
 

@@ -6,7 +6,8 @@
      ├── InvalidQuestion     refused before it was sent (also a ValueError)
      ├── ConnectionLost      no connection could be had, or kept, within the allowed attempts
      ├── ConnectionRefused   the server will not open a connection, and trying again is of no use
-     │    └── Unauthorized   it does not accept the token
+     │    ├── Unauthorized   it does not accept the token
+     │    └── NotSignedIn    there is no token: nobody has signed in, or the sign-in has ended
      ├── RequestRefused      the server refused what was sent for this request
      ├── RequestExpired      the request's log is past its retention
      ├── RequestUnknown      this user has no such request
@@ -39,6 +40,10 @@ class ConnectionRefused(ClientError):
 
 class Unauthorized(ConnectionRefused):
     """The token is missing or not accepted."""
+
+
+class NotSignedIn(ConnectionRefused):
+    """There is no sign-in to take a token from, or it has ended; the message says what to do."""
 
 
 class RequestRefused(ClientError):

@@ -148,6 +148,12 @@ class SignInService:
     def revoke(self, token: str, **form: str) -> Reply:
         return Browser().post(f"{self.issuer.url}/oauth2/revoke", {"client_id": self.client_id, "token": token} | form)
 
+    def allow(self, callback: str) -> None:
+        """Register another address that sign-ins may return to."""
+        self.cognito.update_user_pool_client(
+            UserPoolId=self.pool_id, ClientId=self.client_id, CallbackURLs=[PAGE, CALLBACK, callback]
+        )
+
     def add_user(self, email: str, password: str, *, permanent: bool = True, group: str | None = "users") -> str:
         pool: dict[str, Any] = {"UserPoolId": self.pool_id}
         created = self.cognito.admin_create_user(**pool, Username=email, MessageAction="SUPPRESS")["User"]

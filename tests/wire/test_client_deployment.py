@@ -263,11 +263,13 @@ def test_dimensions_must_be_a_number(tmp_path: Path) -> None:
 def test_the_token_comes_from_the_option_the_file_or_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("from-file\n", encoding="utf-8")
-    environ = {"CICADA_TOKEN": "from-environment"}
-    assert token_source("from-option", None, environ) == "from-option"
-    assert token_source(None, None, environ) == "from-environment"
-    assert token_source(None, None, {}) is None
-    source = token_source(None, path, environ)
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    environ = {"CICADA_TOKEN": "from-environment", **state}
+    at = Deployment({"url": "wss://gateway.example/live"}, Aws())
+    assert token_source("from-option", None, environ, at) == "from-option"
+    assert token_source(None, None, environ, at) == "from-environment"
+    assert token_source(None, None, state, at) is None
+    source = token_source(None, path, environ, at)
     assert callable(source)
     assert asyncio.run(_get(source)) == "from-file"
     path.write_text("renewed", encoding="utf-8")
@@ -284,7 +286,7 @@ def test_a_token_file_that_holds_none_is_refused_at_once(tmp_path: Path, content
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match="token file"):
-        token_source(None, path, {})
+        token_source(None, path, {}, Deployment({"url": "wss://gateway.example/live"}, Aws()))
 
 
 @pytest.mark.usefixtures("aws")

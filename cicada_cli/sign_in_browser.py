@@ -1,0 +1,198 @@
+"""How a browser brings the code of a sign-in back: to a port of this machine, or by hand."""
+
+from __future__ import annotations
+
+import errno
+import http.server
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from cicada_client.oauth import Attempt, IssuerRefused
+
+PORTS = (8741, 8742, 8743)
+"""Where the browser may come back to: issuers compare the address exactly, so deployments register these."""
+PATH = "/callback"
+WAIT_S = 300.0
+"""How long a sign-in may take: an authorization code is good for about as long."""
+
+_POLL_S = 0.25
+_REQUEST_TIMEOUT_S = 5.0
+_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+class NoPort(Exception):
+    """All ports are taken."""
+
+
+class NoAnswer(Exception):
+    """The browser did not come back."""
+
+
+def redirect_uri(port: int) -> str:
+    """Where the browser comes back to."""
+    return f"http://localhost:{port}{PATH}"
+
+
+def code_of(fields: Mapping[str, str], attempt: Attempt) -> str:
+    """The code that an issuer sent back.
+
+    Raises:
+        IssuerRefused: it sent an error, or the answer to another sign-in.
+    """
+    if "error" in fields:
+        raise IssuerRefused(fields["error"], fields.get("error_description", ""))
+    if fields.get("state") != attempt.state:
+        raise IssuerRefused("state mismatch", "the answer is of another sign-in; close other tabs and try again")
+    if not fields.get("code"):
+        raise IssuerRefused("the issuer sent no code back")
+    return fields["code"]
+
+
+def pasted(text: str, attempt: Attempt) -> str:
+    """The code in what a user pasted: the address that the browser ended at, or the code alone.
+
+    Raises:
+        IssuerRefused: as :func:`code_of`; or it is neither.
+    """
+    text = text.strip()
+    if "?" in text or "://" in text:
+        return code_of(_fields(urlsplit(text).query), attempt)
+    if not text or any(character.isspace() for character in text):
+        raise IssuerRefused("that is neither a code nor the address that the browser ended at")
+    return text
+
+
+class Callback:
+    """Listens on the first free port, on this machine only, for the browser to come back."""
+
+    def __init__(self, ports: Sequence[int] = PORTS) -> None:
+        """Listen.
+
+        Raises:
+            NoPort: all are taken.
+        """
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._finish: Callable[[dict[str, str]], str | None] | None = None
+        self._state = ""
+        for port in ports:
+            try:
+                self._servers = self._listen(port)
+            except OSError:
+                continue
+            self.redirect_uri = redirect_uri(port)
+            return
+        raise NoPort(f"ports {', '.join(map(str, ports))} are taken")
+
+    def wait(self, state: str, finish: Callable[[dict[str, str]], str | None], *, wait_s: float = WAIT_S) -> None:
+        """Wait for the browser, finish the sign-in with the fields that it brings, and tell the user there.
+
+        Args:
+            state: of the sign-in; what comes with another is left aside, for any page can send a browser here.
+            finish: takes the fields; returns what went wrong, None for nothing. Called once.
+            wait_s: how long.
+
+        Raises:
+            NoAnswer: the time is up.
+        """
+        self._state, self._finish = state, finish
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, args=(_POLL_S,), daemon=True).start()
+        try:
+            if not self._over.wait(wait_s):
+                raise NoAnswer(f"the browser did not come back within {wait_s / 60:.0f} minutes")
+        finally:
+            for server in self._servers:
+                server.shutdown()
+
+    def close(self) -> None:
+        """Stop listening."""
+        for server in self._servers:
+            server.server_close()
+
+    def arrived(self, fields: dict[str, str]) -> str | None:
+        """Take what a browser brought; returns what is wrong with it."""
+        with self._lock:
+            if self._finish is None:
+                return "this sign-in is over already."
+            if fields.get("state") != self._state:
+                return "state mismatch: this is the answer to another sign-in. Go on with the newest one."
+            finish, self._finish = self._finish, None
+            return finish(fields)
+
+    def answered(self) -> None:
+        """The browser has been told; the wait is over if its fields were taken."""
+        if self._finish is None:
+            self._over.set()
+
+    def _listen(self, port: int) -> list[_Server]:
+        """Servers for both addresses of this machine: a browser may ask either for ``localhost``."""
+        handler = _handler(self)
+        servers = [_Server(("127.0.0.1", port), handler)]
+        try:
+            servers.append(_ServerV6(("::1", port), handler))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                servers[0].server_close()
+                raise  # a browser might bring the code to the program there
+        return servers
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET
+    allow_reuse_address = sys.platform != "win32"  # there it would let two programs listen
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, *_: Any) -> None:
+        """A browser that goes away is no event."""
+
+
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _handler(callback: Callback) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = _REQUEST_TIMEOUT_S
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            if parts.path != PATH or host not in _HOSTS:
+                self._say(404, "There is nothing here.")
+                return
+            problem = callback.arrived(_fields(parts.query))
+            try:
+                if problem is None:
+                    self._say(200, "You are signed in. You can close this page.")
+                else:
+                    self._say(400, f"You are not signed in: {problem}")
+            finally:
+                callback.answered()
+
+        def _say(self, status: int, text: str) -> None:
+            page = f'<!doctype html><meta charset="utf-8"><title>Cicada</title><p>{escape(text)}</p>'.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Content-Security-Policy", "default-src 'none'")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: Any) -> None:
+            """The path has the code: it goes into no log."""
+
+    return Handler
+
+
+def _fields(query: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(query).items()}
