@@ -25,6 +25,7 @@ from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.models.embedding_models import Purpose
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import ShardRetriever
@@ -99,12 +100,12 @@ class MiniLmEmbedder:
         return vectors
 
 
-def embedder_of(model_id: str, dimensions: int) -> Embedder:
+def embedder_of(model_id: str, dimensions: int, purpose: Purpose = "document") -> Embedder:
     """The local cloud's model, or one on Amazon Bedrock in the caller's own account, which costs a few cents."""
     if model_id == MiniLmEmbedder.model_id:
         return MiniLmEmbedder()
     client = boto3.client("bedrock-runtime", config=bedrock_client_config())
-    return BedrockEmbedder(client, model_id, dimensions)
+    return BedrockEmbedder(client, model_id, dimensions, purpose=purpose)
 
 
 def model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,12 +114,14 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dimensions", type=int, default=1024, help="of a Bedrock model (default: %(default)s)")
 
 
-def retriever_over(items: Iterable[Indexable], collection: str, embedder: Embedder) -> ShardRetriever:
-    """Production's own way from passages to a retriever, over a store in memory."""
+def retriever_over(
+    items: Iterable[Indexable], collection: str, embedder: Embedder, queries: Embedder | None = None
+) -> ShardRetriever:
+    """Production's own way from passages to a retriever, over a store in memory; ``queries`` embeds questions."""
     store = InMemoryStore()
     IndexWriter(store, embedder, progress=_tell).replace(collection, items)
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
-    return ShardRetriever(reader, embedder)
+    return ShardRetriever(reader, queries or embedder)
 
 
 def script_argument(parser: argparse.ArgumentParser) -> None:

@@ -208,7 +208,8 @@ def _refuse_same_names(sets: Sequence[JudgedSet]) -> None:
 class _Model:
     """The embedding model, and where AWS is."""
 
-    embedder: BedrockEmbedder
+    embedder: BedrockEmbedder  # of passages
+    queries: BedrockEmbedder
     meter: MeteredClient
     runtime: Aws  # where models are called
     aws: Aws
@@ -243,7 +244,10 @@ def _wired(runtime: Aws, aws: Aws, model_id: str, dimensions: int, deployment: D
     from cicada_evaluation.embedding import MeteredClient
 
     meter = MeteredClient(runtime.client("bedrock-runtime", bedrock_client_config()))
-    return _Model(BedrockEmbedder(meter, model_id, dimensions), meter, runtime, aws, deployment)
+    documents = BedrockEmbedder(meter, model_id, dimensions)
+    return _Model(
+        documents, BedrockEmbedder(meter, model_id, dimensions, purpose="query"), meter, runtime, aws, deployment
+    )
 
 
 def _answers_plan(asked: EvaluateOptions, model: _Model) -> Callable[[JudgedSet], AnswersPlan] | None:
@@ -272,7 +276,7 @@ def _result(
     from cicada_evaluation.indexes import deployed_index, own_index
     from cicada_evaluation.running import evaluate_set
 
-    queries = QueryEmbedder(model.embedder)
+    queries = QueryEmbedder(model.queries)
     engines = _engines(model, asked)
     if asked.collection is not None:
         assert model.deployment is not None  # the collection is one of its

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.ingest.contracts import EnrichmentOptions
     from cicada.ingest.enrichment.enricher import Enricher
     from cicada.models.bedrock_embeddings import BedrockEmbedder
+    from cicada.models.embedding_models import Purpose
 
 EMBEDDING_CONNECTIONS = 16
 """Two batches of texts, of eight calls each, are with the embedding model at a time."""
@@ -42,10 +43,10 @@ def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: S3Sto
     return enricher(options, store, models_at(deployment.aws))
 
 
-def embedder_of(deployment: Deployment) -> BedrockEmbedder:
+def embedder_of(deployment: Deployment, purpose: Purpose = "document") -> BedrockEmbedder:
     """The model that the index is embedded with."""
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.bedrock_embeddings import BedrockEmbedder
 
     client = deployment.aws.client("bedrock-runtime", bedrock_client_config(max_connections=EMBEDDING_CONNECTIONS))
-    return BedrockEmbedder(client, deployment.embedding_model_id, deployment.embedding_dimensions)
+    return BedrockEmbedder(client, deployment.embedding_model_id, deployment.embedding_dimensions, purpose=purpose)

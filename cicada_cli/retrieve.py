@@ -130,7 +130,7 @@ def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool,
     from cicada.retrieval.facets import ShardFacets
     from cicada.retrieval.shards import ShardRetriever
 
-    embedder = CachingEmbedder(embedder_of(deployment))
+    embedder = CachingEmbedder(embedder_of(deployment, "query"))
     reader = IndexReader(
         store_of(deployment), embedding_model_id=embedder.model_id, dimensions=deployment.embedding_dimensions
     )

@@ -24,7 +24,7 @@ def search(deployment: Deployment, query: SearchQuery, *, as_json: bool, out: Co
     from cicada.index.reader import IndexReader
     from cicada.retrieval.shards import ShardRetriever
 
-    embedder = embedder_of(deployment)
+    embedder = embedder_of(deployment, "query")
     reader = IndexReader(
         store_of(deployment), embedding_model_id=embedder.model_id, dimensions=deployment.embedding_dimensions
     )

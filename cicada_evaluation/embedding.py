@@ -6,10 +6,13 @@ import io
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cicada.models.ports import Embedder
+from cicada.models.ports import Embedder, Usage
+from cicada.models.prices import cost
+
+_COUNT_HEADER = "x-amzn-bedrock-input-token-count"
 
 QUERY_BUDGET_S = 60.0
 """Seconds for one query, retries included: nobody waits for it, so throttles are waited out."""
@@ -21,6 +24,8 @@ class MeteredClient:
     def __init__(self, client: Any) -> None:
         """Take the client."""
         self.tokens = 0
+        self.reported = True
+        """False from the first response on that does not say how many tokens it took, as Cohere's may not."""
         self._client = client
         self._lock = threading.Lock()
 
@@ -28,17 +33,25 @@ class MeteredClient:
         """Call the model, and count."""
         response = self._client.invoke_model(**request)
         body = response["body"].read()
+        tokens = _tokens(response, body)
         with self._lock:
-            self.tokens += _tokens(body)
+            self.tokens += tokens or 0
+            self.reported = self.reported and tokens is not None
         return {**response, "body": io.BytesIO(body)}
 
+    def usd(self, model_id: str, tokens: int) -> float | None:
+        """What so many of the tokens cost; None if that is not known."""
+        price = cost(model_id, Usage(input_tokens=tokens)) if self.reported else None
+        return None if price is None else price.usd
 
-def _tokens(body: bytes) -> int:
-    """What a response in Titan's format says; a body that is none is the adapter's business."""
+
+def _tokens(response: Mapping[str, Any], body: bytes) -> int | None:
+    """What Bedrock's header says, or a body in Titan's format; a body that is neither is the adapter's business."""
     try:
-        return int(json.loads(body)["inputTextTokenCount"])
+        headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        return int(headers.get(_COUNT_HEADER) or json.loads(body)["inputTextTokenCount"])
     except (ValueError, KeyError, TypeError):
-        return 0
+        return None
 
 
 class QueryEmbedder:

@@ -13,8 +13,7 @@ from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter, WriteResult
-from cicada.models.ports import Embedder, Usage
-from cicada.models.prices import cost
+from cicada.models.ports import Embedder
 from cicada.retrieval.engine import EngineSettings, managed_engine
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.retriever import PipelineRetriever, RankingPipeline
@@ -105,10 +104,8 @@ def _indexed(
     before = meter.tokens
     written = _written(judged, store, embedder, told)
     tokens = meter.tokens - before
-    price = cost(embedder.model_id, Usage(input_tokens=tokens))
-    return Indexing(
-        passages=written.passages, embedded=written.embedded, tokens=tokens, usd=price.usd if price else None
-    )
+    usd = meter.usd(embedder.model_id, tokens)
+    return Indexing(passages=written.passages, embedded=written.embedded, tokens=tokens, usd=usd)
 
 
 def _written(judged: JudgedSet, store: ObjectStore, embedder: Embedder, told: EvaluationListener) -> WriteResult:

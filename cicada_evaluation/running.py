@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cicada.models.ports import Usage
-from cicada.models.prices import Cost as Price
-from cicada.models.prices import cost
 from cicada.retrieval.pipelines.stages import usd_of
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 from cicada_evaluation.confidence import mean_interval
@@ -95,7 +92,7 @@ def evaluate_set(
     modes = []
     for mode in plan.modes:
         found, tokens = _search(mode, judged.queries, plan, searched, meter, told)
-        embedding_usd = _usd(cost(embedder.model_id, Usage(input_tokens=tokens + (mode in EMBEDDING_MODES) * asked)))
+        embedding_usd = meter.usd(embedder.model_id, tokens + (mode in EMBEDDING_MODES) * asked)
         models_usd = _sum(usd_of(use) for one in found for use in one.result.model_uses)
         engine_usd = len(found) * plan.fees.usd_per_query(
             found[0].result.engine,
@@ -186,10 +183,6 @@ def _cost(embedding_usd: float | None, engine_usd: float, models_usd: float | No
         models_usd=models_usd,
         usd_per_1000_queries=None if whole is None else whole / queries * 1000,
     )
-
-
-def _usd(price: Price | None) -> float | None:
-    return None if price is None else price.usd
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:

@@ -18,6 +18,8 @@ from cicada.defaults import (
     MIN_ENTITY_CONFIDENCE,
     MIN_INTENTION_CONFIDENCE,
 )
+from cicada.errors import SettingsInvalid
+from cicada.models.embedding_models import embedding_model
 from cicada.models.endpoints import BaseUrl, Endpoint, EndpointModel, EndpointName, Endpoints, OwnModelName, Usd
 from cicada.models.model_ids import read_endpoint_id
 
@@ -83,10 +85,11 @@ class ModelsSettings(Group):
     )
     embedding_model_id: ModelId = Field(
         "amazon.titan-embed-text-v2:0",
-        description="turns text into vectors; after a change the corpus must be loaded again",
+        description="turns text into vectors: Titan Text v2, Nova Multimodal, Cohere Embed v3 or v4, see "
+        "`docs/models.md`; after a change the corpus must be loaded again",
     )
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)] = Field(
-        1024, description="length of a vector; Titan Text v2 offers 256, 512 and 1024"
+        1024, description="length of a vector, one that the model offers: Titan Text v2 has 256, 512 and 1024"
     )
     destination_regions: tuple[Region, ...] = Field(
         (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock_regions.py`"
@@ -144,13 +147,11 @@ class ModelsSettings(Group):
         return self
 
     @model_validator(mode="after")
-    def _titan_offers_three_lengths(self) -> ModelsSettings:
-        if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
-            256,
-            512,
-            1024,
-        ):
-            raise ValueError("embeddingDimensions: amazon.titan-embed-text-v2:0 offers 256, 512 and 1024")
+    def _the_embedding_model_is_supported(self) -> ModelsSettings:
+        try:
+            embedding_model(self.embedding_model_id, self.embedding_dimensions)
+        except SettingsInvalid as error:
+            raise ValueError(f"embeddingModelId, embeddingDimensions: {error}") from error
         return self
 
 

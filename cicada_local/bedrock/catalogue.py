@@ -35,12 +35,14 @@ class TextModel:
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """A model for InvokeModel, in the format of Titan Text Embeddings v2."""
+    """A model for InvokeModel."""
 
     dimensions: tuple[int, ...]
     default_dimensions: int
     max_input_tokens: int = 8192
-    max_characters: int = 50_000
+    max_characters: int | None = 50_000
+    format: Literal["titan", "nova", "cohere_v3", "cohere_v4"] = "titan"
+    """Whose requests it takes."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def _claude(sampling: Literal["any", "one", "none"], *, reasons: bool = False, w
     return TextModel(window, 128_000 if window > 200_000 else 64_000, sampling, reasons, profile_only=True)
 
 
+_COHERE_V3 = EmbeddingModel((1024,), 1024, 512, 2048, "cohere_v3")
+
 MODELS: dict[str, Model] = {
     "local.extractive": TextModel(128_000, 8192),
     "local.all-minilm-l6-v2": EmbeddingModel((384,), 384),
@@ -72,6 +76,12 @@ MODELS: dict[str, Model] = {
     "anthropic.claude-sonnet-5": _claude("none"),
     "anthropic.claude-sonnet-5-5": _claude("none", reasons=True),
     "amazon.titan-embed-text-v2:0": EmbeddingModel((256, 512, 1024), 1024),
+    "amazon.nova-2-multimodal-embeddings-v1:0": EmbeddingModel(
+        (256, 384, 1024, 3072), 3072, max_characters=8192, format="nova"
+    ),
+    "cohere.embed-english-v3": _COHERE_V3,
+    "cohere.embed-multilingual-v3": _COHERE_V3,
+    "cohere.embed-v4:0": EmbeddingModel((256, 512, 1024, 1536), 1536, 128_000, None, "cohere_v4"),
     "amazon.rerank-v1:0": RerankModel(),
     "cohere.rerank-v3-5:0": RerankModel(cohere=True),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cicada_local.agents.turns import Turn, read_turns
-from cicada_local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel
+from cicada_local.bedrock.catalogue import RerankModel, TextModel
 from cicada_local.bedrock.errors import ValidationFailed
 from cicada_local.bedrock.tokens import count_tokens
 from cicada_local.bedrock.tools import Offer, check_tool_turns, is_tool_block, read_tools, tool_block_text
@@ -38,15 +38,6 @@ class RerankRequest:
     top_n: int
 
 
-@dataclass(frozen=True)
-class EmbeddingRequest:
-    """A text to embed."""
-
-    text: str
-    input_tokens: int
-    dimensions: int
-
-
 def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
     """Read the body of Converse or ConverseStream. Raises ValidationFailed."""
     fields = read_object(body)
@@ -72,37 +63,6 @@ def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
     )
 
 
-def read_embedding(body: bytes, model: EmbeddingModel) -> EmbeddingRequest:
-    """Read the body of InvokeModel, in Titan Text Embeddings v2's format. Raises ValidationFailed."""
-    fields = read_object(body)
-    problems = [f"#: extraneous key [{name}] is not permitted" for name in fields.keys() - _EMBEDDING_KEYS]
-    text = fields.get("inputText")
-    if text is None:
-        problems.append("#: required key [inputText] not found")
-    elif not isinstance(text, str):
-        problems.append(f"#/inputText: expected type: String, found: {_json_type(text)}")
-    elif not text:
-        problems.append("#/inputText: expected minLength: 1, actual: 0")
-    elif len(text) > model.max_characters:
-        problems.append(f"#/inputText: expected maxLength: {model.max_characters}, actual: {len(text)}")
-    dimensions = fields.get("dimensions", model.default_dimensions)
-    if dimensions not in model.dimensions or isinstance(dimensions, bool):
-        problems.append(f"#/dimensions: {json.dumps(dimensions)} is not a valid enum value")
-    if not isinstance(fields.get("normalize", True), bool):
-        problems.append(f"#/normalize: expected type: Boolean, found: {_json_type(fields['normalize'])}")
-    if fields.get("embeddingTypes", ["float"]) != ["float"]:
-        problems.append("#/embeddingTypes/0: only [float] is served here")
-    if problems or not isinstance(text, str):
-        raise _malformed(problems)
-    tokens = count_tokens(text)
-    if tokens > model.max_input_tokens:
-        raise ValidationFailed(
-            "400 Bad Request: Too many input tokens. "
-            f"Max input tokens: {model.max_input_tokens}, request input token count: {tokens}"
-        )
-    return EmbeddingRequest(text, tokens, dimensions)
-
-
 def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:
     """Read the body of InvokeModel, in the format of Amazon Rerank or Cohere Rerank. Raises ValidationFailed."""
     fields = read_object(body)
@@ -114,7 +74,7 @@ def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:
     if isinstance(query, str) and not query:
         problems.append("#/query: expected minLength: 1, actual: 0")
     elif query is not None and not isinstance(query, str):
-        problems.append(f"#/query: expected type: String, found: {_json_type(query)}")
+        problems.append(f"#/query: expected type: String, found: {json_type(query)}")
     if isinstance(documents, list):
         if not 1 <= len(documents) <= model.max_texts:
             problems.append(f"#/documents: expected 1 to {model.max_texts} items, found: {len(documents)}")
@@ -124,7 +84,7 @@ def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:
             if not isinstance(text, str) or not text
         ]
     elif documents is not None:
-        problems.append(f"#/documents: expected type: JSONArray, found: {_json_type(documents)}")
+        problems.append(f"#/documents: expected type: JSONArray, found: {json_type(documents)}")
     top_n = fields.get("top_n", len(documents) if isinstance(documents, list) else 1)
     if isinstance(top_n, bool) or not isinstance(top_n, int) or top_n < 1:
         problems.append(f"#/top_n: {json.dumps(top_n)} is not greater or equal to 1")
@@ -133,12 +93,11 @@ def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:
     if model.cohere and "api_version" in fields and fields["api_version"] != COHERE_API_VERSION:
         problems.append(f"#/api_version: {json.dumps(fields['api_version'])} is not served here")
     if problems or not isinstance(query, str) or not isinstance(documents, list):
-        raise _malformed(problems)
+        raise malformed(problems)
     return RerankRequest(query, tuple(documents), top_n)
 
 
 COHERE_API_VERSION = 2
-_EMBEDDING_KEYS = {"inputText", "dimensions", "normalize", "embeddingTypes"}
 
 
 def read_object(body: bytes) -> dict[str, Any]:
@@ -249,10 +208,10 @@ def _check_additional(more: dict[str, Any], model: TextModel) -> None:
     if "inferenceConfig" not in more:
         return
     if not model.plain_schemas:
-        raise _malformed(["#: extraneous key [inferenceConfig] is not permitted"])
+        raise malformed(["#: extraneous key [inferenceConfig] is not permitted"])
     top_k = more["inferenceConfig"].get("topK", 0)
     if isinstance(top_k, bool) or not isinstance(top_k, int) or not 0 <= top_k <= 128:
-        raise _malformed([f"#/inferenceConfig/topK: {json.dumps(top_k)} is not between 0 and 128"])
+        raise malformed([f"#/inferenceConfig/topK: {json.dumps(top_k)} is not between 0 and 128"])
 
 
 def _max_tokens(config: dict[str, Any], model: TextModel) -> int:
@@ -277,12 +236,14 @@ def _stop_sequences(config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sequences)
 
 
-def _malformed(problems: list[str]) -> ValidationFailed:
+def malformed(problems: list[str]) -> ValidationFailed:
+    """The error for a body that breaks the model's schema."""
     return ValidationFailed(
         f"Malformed input request: {', '.join(problems)}, please reformat your input and try again."
     )
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
+    """What a value is, in the words of these errors."""
     kinds = {bool: "Boolean", int: "Integer", float: "Number", str: "String", list: "JSONArray", dict: "JSONObject"}
     return kinds.get(type(value), "Null")

@@ -60,6 +60,13 @@ B39    A use of a tool that Nova writes wrongly is a ModelErrorException (424), 
        modelStreamErrorException: "Model produced invalid sequence as part of ToolUse. …".
 B40    Nova takes ``inferenceConfig.topK`` of 0 to 128 in additionalModelRequestFields; for a greater one, and for
        ``inferenceConfig`` with another model: ValidationException.
+B41    Cohere Embed takes 1 to 96 texts and an ``input_type``; v3 texts of 2,048 characters. It answers ``embeddings``,
+       by type where types were asked for (v4: always), and no token count. A text over the model's tokens (v3: 512) is
+       a ValidationException, "Input is too long for requested model.", unless ``truncate`` says what is cut.
+B42    Cohere Embed v3 has 1,024 dimensions, v4 256, 512, 1,024 or 1,536 (``output_dimension``; 1,536 unless asked).
+B43    Nova's embeddings take a ``SINGLE_EMBEDDING`` of one text of 8,192 characters, with ``embeddingPurpose`` and
+       ``truncationMode``, in 256, 384, 1,024 or 3,072 dimensions (3,072 unless asked), and answer ``embeddings``.
+B44    InvokeModel counts the input's tokens in ``x-amzn-bedrock-input-token-count``.
 =====  ===========================================================================================================
 
 Not served: system tools, strict tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is
@@ -110,12 +117,13 @@ from aiohttp import web
 from cicada_local.agents.brain import next_step
 from cicada_local.agents.turns import BrainCall, BrainTool, Decide, Step
 from cicada_local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel, find_model
+from cicada_local.bedrock.embeddings import read_embedding
 from cicada_local.bedrock.errors import AwsError, Handler, ValidationFailed, with_aws_errors
 from cicada_local.bedrock.extractive.filling import fill_from_words
 from cicada_local.bedrock.extractive.relevance import relevance
 from cicada_local.bedrock.forwarding import Forwarding
 from cicada_local.bedrock.replies import INVALID_SEQUENCE, Reply, compose, compose_tool_uses, whole_response
-from cicada_local.bedrock.requests import ConverseRequest, read_converse, read_embedding, read_rerank
+from cicada_local.bedrock.requests import ConverseRequest, read_converse, read_rerank
 from cicada_local.bedrock.streams import StreamCounts, StreamedResponse, send_stream
 from cicada_local.bedrock.striking import Refused, fail_early, send_whole
 from cicada_local.bedrock.switches import Cut, Pace
@@ -253,11 +261,10 @@ class BedrockRuntime:
             raise ValidationFailed("This model is not served through InvokeModel here.")
         asked = read_embedding(await request.read(), model)
         await fail_early(self._faults, request, "bedrock.embed_")
-        vectors = await asyncio.get_running_loop().run_in_executor(None, self._embed, [asked.text])
-        vector = _resize(vectors[0], asked.dimensions)
-        return web.json_response(
-            {"embedding": vector, "embeddingsByType": {"float": vector}, "inputTextTokenCount": asked.input_tokens}
-        )
+        vectors = await asyncio.get_running_loop().run_in_executor(None, self._embed, list(asked.texts))
+        answer = asked.answer([_resize(vector, asked.dimensions) for vector in vectors])
+        counted = {"x-amzn-bedrock-input-token-count": str(asked.input_tokens)} if asked.counts_tokens else None
+        return web.json_response(answer, headers=counted)
 
     async def _invoke_rerank(self, request: web.Request, model: RerankModel) -> web.StreamResponse:
         asked = read_rerank(await request.read(), model)

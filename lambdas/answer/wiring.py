@@ -259,7 +259,9 @@ def _retriever(
 def _embedder(settings: AnswerSettings, breakers: BreakerRegistry) -> Embedder:
     """An embedder whose memory is in front of its breaker: remembered vectors need no model."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
-    model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
+    model = BedrockEmbedder(
+        client, settings.embedding_model_id, settings.embedding_dimensions, purpose="query", retry=QUERY
+    )
     return CachingEmbedder(GuardedEmbedder(model, breakers))
 
 

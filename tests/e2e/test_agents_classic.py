@@ -16,7 +16,8 @@ from tests.template.templates import ROOT
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
-    settings = {"agents": {"adapter": "classic"}, "knowledge": {"enabled": False}}
+    embeddings = {"embeddingModelId": "amazon.nova-2-multimodal-embeddings-v1:0", "embeddingDimensions": 1024}
+    settings = {"agents": {"adapter": "classic"}, "knowledge": {"enabled": False}, "models": embeddings}
     with SearchedCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
         yield running
 

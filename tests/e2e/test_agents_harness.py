@@ -20,7 +20,8 @@ THEORY = "What evidence is there for and against the theory that Corin put a new
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
-    settings = {"agents": {"adapter": "harness"}, "knowledge": {"enabled": False}}
+    embeddings = {"embeddingModelId": "us.cohere.embed-v4:0", "embeddingDimensions": 1536}
+    settings = {"agents": {"adapter": "harness"}, "knowledge": {"enabled": False}, "models": embeddings}
     with SearchedCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
         yield running
 

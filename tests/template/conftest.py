@@ -41,8 +41,8 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "models": {
             "generationModelId": "global.anthropic.claude-haiku-4-5-20251001-v1:0",
             "directModelId": "eu.amazon.nova-micro-v1:0",
-            "embeddingModelId": "cohere.embed-multilingual-v3",
-            "embeddingDimensions": 1024,
+            "embeddingModelId": "eu.cohere.embed-v4:0",
+            "embeddingDimensions": 1536,
             "destinationRegions": ["eu-south-9"],
             "directMaxTokens": 256,
             "temperature": None,

@@ -41,7 +41,7 @@ def test_by_default_the_function_searches_itself(shipped: Synthesis) -> None:
 
 def test_s3_vectors_gets_an_index_of_the_models_dimensions(full: Synthesis) -> None:
     index, bucket = full.one(VECTORS[0]), full.one(VECTORS[1])
-    assert index.properties["Dimension"] == 1024
+    assert index.properties["Dimension"] == 1536
     assert (index.properties["DataType"], index.properties["DistanceMetric"]) == ("float32", "cosine")
     assert tuple(index.properties["MetadataConfiguration"]["NonFilterableMetadataKeys"]) == NON_FILTERABLE_KEYS
     assert flat(index.properties["VectorBucketArn"]) == f"<{bucket.id}.VectorBucketArn>"

@@ -126,6 +126,15 @@ def test_a_global_profile_needs_no_list_of_regions(full: Synthesis) -> None:
     }
 
 
+def test_an_embedding_model_behind_a_profile_can_be_called_in_its_regions(full: Synthesis) -> None:
+    model = "cohere.embed-v4:0"
+    for folder in ("answer", "ingest_document", "index_document", "retrieve"):
+        found = {resource for _, resource in allowed(full, folder) if resource.endswith(model)}
+        assert f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/eu.{model}" in found
+        assert f"arn:<AWS::Partition>:bedrock:eu-central-1::foundation-model/{model}" in found
+        assert len(found) == 10, "the profile, the eight Regions that are known, and the one that is named"
+
+
 WIDEST = {
     # X-Ray's writes and the set-up of log delivery know no resources.
     "xray": ("*",),

@@ -228,7 +228,18 @@ def test_a_response_in_another_format_passes_through_uncounted() -> None:
     response = meter.invoke_model(body="{}")
     assert response["body"].read() == b"not json"
     assert response["contentType"] == "text/plain"
-    assert meter.tokens == 0
+    assert (meter.tokens, meter.reported, meter.usd("cohere.embed-v4:0", 0)) == (0, False, None)
+
+
+def test_tokens_are_counted_by_bedrocks_header_where_a_body_has_no_count() -> None:
+    class Counted:
+        def invoke_model(self, **request: Any) -> dict[str, Any]:
+            headers = {"x-amzn-bedrock-input-token-count": "1000000"}
+            return {"body": io.BytesIO(b'{"embeddings": []}'), "ResponseMetadata": {"HTTPHeaders": headers}}
+
+    meter = MeteredClient(Counted())
+    meter.invoke_model(body="{}")
+    assert meter.usd("amazon.nova-2-multimodal-embeddings-v1:0", meter.tokens) == pytest.approx(0.135)
 
 
 def test_fees_can_be_given(tmp_path: Path) -> None:

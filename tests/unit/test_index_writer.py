@@ -15,6 +15,7 @@ from cicada.errors import (
 from cicada.index import change
 from cicada.index import writer as writer_module
 from cicada.index.collection_snapshot import read_snapshot
+from cicada.index.embedding import EMBED_BATCH
 from cicada.index.lexical import ANALYZER_VERSION
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
 from cicada.index.versions import must_be_published
@@ -164,7 +165,7 @@ def test_texts_are_embedded_in_batches():
 
     batches: list[int] = []
     write(InMemoryStore(), make_passages(150), embedder=Counting())
-    assert batches == [64, 64, 22]
+    assert batches == [EMBED_BATCH, 150 - EMBED_BATCH]
 
 
 # --- adding and deleting passages ---

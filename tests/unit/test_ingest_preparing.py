@@ -16,6 +16,7 @@ from cicada.errors import (
     ModelBusy,
     ModelRefused,
 )
+from cicada.index.embedding import EMBED_BATCH
 from cicada.index.writer import IndexWriter
 from cicada.ingest.known_sources import IndexVectors
 from cicada.ingest.prepared import PreparedFile
@@ -117,7 +118,7 @@ def test_a_large_document_goes_on_where_it_was_broken_off(store, embedder, readi
 
 
 def test_what_is_kept_of_a_large_document_is_not_used_when_it_is_damaged(store, embedder, reading, file):
-    failing = Fails(64, ModelBusy("throttled"))
+    failing = Fails(EMBED_BATCH, ModelBusy("throttled"))
     chunks = {"boundaries": "embedding"}
     lines = [f"Sentence {number} is about the thing of the number {number}." for number in range(300)]
     file.write_text("\n\n".join(lines), encoding="utf-8")

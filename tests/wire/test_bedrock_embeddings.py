@@ -5,17 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, get_args
 
 import pytest
 
 from cicada.errors import ModelBusy, ModelRefused, ModelUnavailable
+from cicada.index.reader import IndexReader
+from cicada.index.writer import IndexWriter
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.embedding_cache import CachingEmbedder
+from cicada.models.embedding_models import Purpose
 from cicada.models.retries import QUERY, RetryPolicy
+from cicada.retrieval.ports import SearchQuery
+from cicada.retrieval.shards import ShardRetriever
+from tests.support.embedding import WordEmbedder
+from tests.support.object_stores import InMemoryStore
+from tests.support.passages import indexable, make_passages
 from tests.wire.bedrock_service import BedrockService, FakeTime, serving
 
 TITAN = "amazon.titan-embed-text-v2:0"
 LOCAL = "local.all-minilm-l6-v2"
+NOVA = "amazon.nova-2-multimodal-embeddings-v1:0"
+COHERE = ("cohere.embed-english-v3", "cohere.embed-multilingual-v3", "us.cohere.embed-v4:0")
+MODELS = [(TITAN, 512), (LOCAL, 384), (NOVA, 3072), (COHERE[0], 1024), (COHERE[1], 1024), (COHERE[2], 1536)]
 
 
 @pytest.fixture
@@ -37,6 +49,60 @@ def embedder(
         settings = {"clock": time.clock, "pause": lambda s, _: time.sleep(s), "share": lambda: 0.5, **settings}
     model_id = LOCAL if dimensions == 384 else TITAN
     return BedrockEmbedder(service.client(), model_id, dimensions, **settings)
+
+
+def of_model(service: BedrockService, model_id: str, dimensions: int, **settings: Any) -> BedrockEmbedder:
+    return BedrockEmbedder(service.client(), model_id, dimensions, **settings)
+
+
+def sent_texts(service: BedrockService) -> list[str]:
+    """What the service was sent, of any model."""
+    texts: list[str] = []
+    for body in service.bodies:
+        nova = body.get("singleEmbeddingParams", {}).get("text", {}).get("value")
+        texts += body.get("texts") or [body.get("inputText") or nova]
+    return texts
+
+
+@pytest.mark.parametrize(("model_id", "dimensions"), MODELS)
+def test_every_supported_model_gives_unit_vectors_in_order(service, model_id, dimensions):
+    vectors = of_model(service, model_id, dimensions).embed(["x" * n for n in (7, 3, 5)], time_budget_s=30)
+    assert [len(vector) for vector in vectors] == [dimensions] * 3
+    assert [round(vector[0] / vector[1]) for vector in vectors] == [7, 3, 5]
+    assert all(math.hypot(*vector) == pytest.approx(1) for vector in vectors)
+
+
+@pytest.mark.parametrize(("model_id", "dimensions"), MODELS)
+def test_an_index_of_every_supported_model_is_written_and_searched(service, model_id, dimensions):
+    words = WordEmbedder(dimensions=384)
+    service.embed = lambda texts: words.embed(texts, time_budget_s=1)
+    passages, queries = (of_model(service, model_id, dimensions, purpose=one) for one in get_args(Purpose))
+    store = InMemoryStore()
+    IndexWriter(store, passages).replace("script", indexable(make_passages(5)))
+    retriever = ShardRetriever(IndexReader(store, embedding_model_id=model_id, dimensions=dimensions), queries)
+    wanted = make_passages(5)[3]
+    found = retriever.search(SearchQuery(wanted.context, top_k=1, min_score=0.0, mode="dense"))
+    assert [hit.passage.id for hit in found.hits] == [wanted.id]
+
+
+@pytest.mark.parametrize("model_id", COHERE)
+def test_cohere_takes_96_texts_a_call(service, model_id):
+    vectors = of_model(service, model_id, 1024).embed(["x" * n for n in range(1, 100)], time_budget_s=30)
+    assert sorted(len(body["texts"]) for body in service.bodies) == [3, 96]
+    assert [round(vector[0] / vector[1]) for vector in vectors] == list(range(1, 100))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "input_type", "nova"),
+    [("document", "search_document", "GENERIC_INDEX"), ("query", "search_query", "TEXT_RETRIEVAL")],
+)
+def test_a_passage_is_embedded_to_be_found_and_a_question_to_find(service, purpose, input_type, nova):
+    for model_id in COHERE:
+        of_model(service, model_id, 1024, purpose=purpose).embed(["x"], time_budget_s=10)
+    of_model(service, NOVA, 1024, purpose=purpose).embed(["x"], time_budget_s=10)
+    *cohere, last = service.bodies
+    assert {body["input_type"] for body in cohere} == {input_type}
+    assert last["singleEmbeddingParams"]["embeddingPurpose"] == nova
 
 
 @pytest.mark.parametrize("dimensions", [384, 256, 512, 1024])
@@ -97,20 +163,26 @@ def test_a_server_error_is_tried_again(service, time):
     assert len(embedder(service, time).embed(["one"], time_budget_s=60)) == 1
 
 
-def test_dimensions_that_the_model_does_not_have_are_refused(service):
-    with pytest.raises(ModelRefused, match="not a valid enum value"):
-        embedder(service, dimensions=300).embed(["a"], time_budget_s=10)
+def test_a_call_that_the_service_refuses_names_its_texts(service):
+    service.faults.arm("bedrock.embed_error", exception="ValidationException", status=400)
+    with pytest.raises(ModelRefused, match=r"text 0: .*Injected"):
+        embedder(service).embed(["one"], time_budget_s=10)
+    with pytest.raises(ModelRefused, match=r"texts 0 to 1: .*Injected"):
+        of_model(service, "cohere.embed-v4:0", 256).embed(["one", "two"], time_budget_s=10)
 
 
-def test_a_text_with_too_many_characters_is_refused_by_its_place_without_a_call(service):
-    with pytest.raises(ModelRefused, match=r"text 1 of 2 has 50,001 characters"):
-        embedder(service).embed(["fits", "x" * 50_001], time_budget_s=10)
-    assert not service.calls
+LONG = {"in English": "The tide turns at four. " * 200, "in Japanese": "灯台の鍵を盗んだ。" * 400}
 
 
-def test_a_text_with_too_many_tokens_is_refused_by_its_place(service):
-    with pytest.raises(ModelRefused, match=r"text 2: .*Too many input tokens"):
-        embedder(service).embed(["fits", "too", "蝉" * 9000], time_budget_s=10)
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+@pytest.mark.parametrize(("model_id", "dimensions"), MODELS)
+def test_a_text_of_any_length_is_embedded_whole(service, model_id, dimensions, text):
+    fits = {"cohere.embed-v4:0", TITAN, LOCAL, *([NOVA] if text.isascii() else [])}
+    vectors = of_model(service, model_id, dimensions).embed(["short", text], time_budget_s=30)
+    assert [len(vector) for vector in vectors] == [dimensions, dimensions]
+    assert all(math.hypot(*vector) == pytest.approx(1) for vector in vectors)
+    assert (len(sent_texts(service)) == 2) == (model_id.removeprefix("us.") in fits)
+    assert sorted("".join(sent_texts(service))) == sorted("short" + text)
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])

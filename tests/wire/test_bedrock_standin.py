@@ -307,6 +307,69 @@ def test_b17_titans_body_is_strict(client, body, words):
     assert embed(client, {"inputText": "x" * 32_768})["inputTextTokenCount"] == 8192
 
 
+NOVA_EMBEDDINGS = "amazon.nova-2-multimodal-embeddings-v1:0"
+COHERE_V3, COHERE_V4 = "cohere.embed-english-v3", "us.cohere.embed-v4:0"
+TO_FIND: dict[str, Any] = {"texts": ["a", "b"], "input_type": "search_query"}
+
+
+def nova_embedding(**changed: Any) -> dict[str, Any]:
+    asked: dict[str, Any] = {"embeddingPurpose": "GENERIC_INDEX", "text": {"truncationMode": "NONE", "value": "a"}}
+    return {"taskType": "SINGLE_EMBEDDING", "singleEmbeddingParams": asked | changed}
+
+
+@pytest.mark.parametrize(
+    ("model_id", "body", "words"),
+    [
+        (COHERE_V3, {"texts": ["a"]}, r"required key \[input_type\] not found"),
+        (COHERE_V3, TO_FIND | {"texts": []}, "expected minimum item count: 1"),
+        (COHERE_V3, TO_FIND | {"texts": "a"}, "expected type: JSONArray, found: String"),
+        (COHERE_V3, TO_FIND | {"texts": ["a"] * 97}, "expected maximum item count: 96, found: 97"),
+        (COHERE_V3, TO_FIND | {"texts": ["a", "x" * 2_049]}, "#/texts/1: expected maxLength: 2048, actual: 2049"),
+        (COHERE_V3, TO_FIND | {"texts": ["蝉" * 513]}, "Input is too long for requested model"),
+        (COHERE_V3, TO_FIND | {"input_type": "question"}, "#/input_type"),
+        (COHERE_V3, TO_FIND | {"truncate": "LEFT"}, "#/truncate"),
+        (COHERE_V3, TO_FIND | {"output_dimension": 1024}, r"extraneous key \[output_dimension\]"),
+        (COHERE_V4, TO_FIND | {"truncate": "START"}, "#/truncate"),
+        (COHERE_V4, TO_FIND | {"output_dimension": 1000}, "#/output_dimension"),
+        (COHERE_V4, TO_FIND | {"embedding_types": ["int8"]}, "#/embedding_types/0"),
+        (NOVA_EMBEDDINGS, {"inputText": "a"}, r"required key \[singleEmbeddingParams\] not found"),
+        (NOVA_EMBEDDINGS, nova_embedding(embeddingDimension=512), "embeddingDimension"),
+        (NOVA_EMBEDDINGS, nova_embedding(embeddingPurpose="SEARCH"), "embeddingPurpose"),
+        (NOVA_EMBEDDINGS, nova_embedding(text={"value": "a"}), r"required key \[truncationMode\]"),
+        (NOVA_EMBEDDINGS, nova_embedding(text={"truncationMode": "NONE", "value": "x" * 8_193}), "maxLength: 8192"),
+    ],
+)
+def test_b41_other_families_have_schemas_of_their_own(client, model_id, body, words):
+    with pytest.raises(ClientError, match=words) as raised:
+        embed(client, body, model_id)
+    assert code_of(raised.value)[::2] == ("ValidationException", 400)
+
+
+def test_b42_cohere_answers_a_list_or_by_type(client):
+    answer = embed(client, TO_FIND, COHERE_V3)
+    assert ([len(one) for one in answer["embeddings"]], answer["response_type"]) == ([1024, 1024], "embeddings_floats")
+    assert len(embed(client, TO_FIND | {"embedding_types": ["float"]}, COHERE_V3)["embeddings"]["float"]) == 2
+    answer = embed(client, TO_FIND, COHERE_V4)
+    assert [len(one) for one in answer["embeddings"]["float"]] == [1536, 1536]
+    assert len(embed(client, TO_FIND | {"output_dimension": 256}, COHERE_V4)["embeddings"]["float"][0]) == 256
+
+
+def test_b43_nova_answers_one_embedding(client):
+    (one,) = embed(client, nova_embedding(), NOVA_EMBEDDINGS)["embeddings"]
+    assert (one["embeddingType"], len(one["embedding"])) == ("TEXT", 3072)
+    (one,) = embed(client, nova_embedding(embeddingDimension=384), NOVA_EMBEDDINGS)["embeddings"]
+    assert len(one["embedding"]) == 384
+
+
+@pytest.mark.parametrize(
+    ("model_id", "body", "tokens"),
+    [(TITAN, {"inputText": "abcde"}, "2"), (NOVA_EMBEDDINGS, nova_embedding(), "1"), (COHERE_V4, TO_FIND, None)],
+)
+def test_b44_a_header_counts_the_tokens(client, model_id, body, tokens):
+    response = client.invoke_model(modelId=model_id, body=json.dumps(body))
+    assert response["ResponseMetadata"]["HTTPHeaders"].get("x-amzn-bedrock-input-token-count") == tokens
+
+
 def test_b18_an_operation_that_a_model_does_not_have_is_invalid(client):
     assert refusal(client, modelId=TITAN)[::2] == ("ValidationException", 400)
     with pytest.raises(ClientError) as raised:

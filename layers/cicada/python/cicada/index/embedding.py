@@ -15,7 +15,7 @@ from cicada.models.ports import Embedder
 Vector = NDArray[np.float32]  # shape ``(d,)``, of unit length
 Vectors = NDArray[np.float32]  # shape ``(n, d)``, rows of unit length
 
-EMBED_BATCH = 64  # texts between two progress reports
+EMBED_BATCH = 96  # texts between two progress reports; as many as one call of Cohere Embed takes
 EMBED_BUDGET_S = 120.0  # seconds for one batch, retries included
 UNIT_TOLERANCE = 1e-3  # how far a vector's length may be from 1
 MIN_BLEND = 1e-6  # a shorter sum of vectors has no meaningful direction

@@ -74,7 +74,9 @@ def _secrets() -> Any:
 def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
     """The retriever and the embedder of queries."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
-    model = BedrockEmbedder(client, settings.embedding_model_id, settings.embedding_dimensions, retry=QUERY)
+    model = BedrockEmbedder(
+        client, settings.embedding_model_id, settings.embedding_dimensions, purpose="query", retry=QUERY
+    )
     embedder = CachingEmbedder(model)
     retriever = build_retriever(
         EngineSettings(

@@ -1,8 +1,4 @@
-"""Embeddings by Amazon Bedrock's InvokeModel, in the request format of Titan Text Embeddings v2.
-
-Titan takes one text a call, of up to 8,192 tokens and 50,000 characters, and is throttled by requests a minute.
-Source: Amazon Bedrock User Guide, "Amazon Titan Text Embeddings models".
-"""
+"""Embeddings by Amazon Bedrock's InvokeModel, which is throttled by requests a minute."""
 
 from __future__ import annotations
 
@@ -16,26 +12,40 @@ from typing import Any, Unpack
 
 from cicada.errors import ModelError, ModelRefused, ModelUnavailable
 from cicada.models.bedrock import BedrockModel, read_failure
+from cicada.models.embedding_models import Purpose, embedding_model
 from cicada.models.retries import PATIENT, Pace, Pacing, call_with_retries
+from cicada.text.sentences import pieces
 
-MAX_CHARACTERS = 50_000
-"""The longest text of one call. Only the service can count tokens: it refuses more than 8,192."""
+_Batch = Sequence[tuple[int, str]]
+"""The texts of one call, each with the place of the text that it is, or is a piece of."""
+_Vectors = list[list[float]]
 
 
 class BedrockEmbedder(BedrockModel):
     """An embedding model on Bedrock; the port's contract is :class:`cicada.models.ports.Embedder`.
 
-    A text over the model's cap is refused by its place in ``texts``, never cut: the rest of a cut passage could not be
-    found. A single text is embedded on the caller's thread.
+    A text that is longer than the model takes is embedded in pieces, and their weighted mean is its vector: the rest of
+    a cut passage could not be found. One call's texts are embedded on the caller's thread.
     """
 
     def __init__(
-        self, client: Any, model_id: str, dimensions: int, *, parallelism: int = 8, **pacing: Unpack[Pacing]
+        self,
+        client: Any,
+        model_id: str,
+        dimensions: int,
+        *,
+        purpose: Purpose = "document",
+        parallelism: int = 8,
+        **pacing: Unpack[Pacing],
     ) -> None:
-        """``client`` is configured by ``bedrock_client_config``. By default calls are retried within the budget."""
+        """``client`` is configured by ``bedrock_client_config``. By default calls are retried within the budget.
+
+        Raises SettingsInvalid for a model that is not supported, and dimensions that it does not offer.
+        """
         super().__init__(client, model_id)
         self.dimensions = dimensions
-        """256, 512 or 1,024 for Titan Text v2."""
+        self._model = embedding_model(model_id, dimensions)
+        self._purpose: Purpose = purpose
         self._parallelism = parallelism
         pacing.setdefault("retry", PATIENT)
         self._pace = Pace(**pacing)
@@ -44,37 +54,43 @@ class BedrockEmbedder(BedrockModel):
         """See the port. A call under way can outlast the budget by the client's read time-out.
 
         Raises:
-            ModelRefused: a text is empty or over the cap, the service rejects the call, or its vectors do not have the
-                dimensions asked for.
+            ModelRefused: a text is empty, the service rejects the call, or its vectors do not have the dimensions asked
+                for.
         """
         deadline_s = self._pace.clock() + time_budget_s
         for place, text in enumerate(texts):
             if not text.strip():
                 raise ModelRefused(f"text {place} of {len(texts)} is empty")
-            if len(text) > MAX_CHARACTERS:
-                raise ModelRefused(
-                    f"text {place} of {len(texts)} has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed"
-                )
-        if len(texts) > 1:
-            return self._embed_in_parallel(texts, deadline_s, time_budget_s)
-        return [self._embed(place, text, deadline_s, threading.Event()) for place, text in enumerate(texts)]
+        parts = [
+            (place, part)
+            for place, text in enumerate(texts)
+            for part in pieces(text, self._model.max_tokens)
+            if part.strip()
+        ]
+        size = self._model.max_texts
+        batches = [parts[first : first + size] for first in range(0, len(parts), size)]
+        if len(batches) > 1:
+            embedded = self._embed_in_parallel(batches, deadline_s, time_budget_s)
+        else:
+            embedded = [self._embed(batch, deadline_s, threading.Event()) for batch in batches]
+        return self._joined(len(texts), parts, [vector for vectors in embedded for vector in vectors])
 
-    def _embed_in_parallel(self, texts: Sequence[str], deadline_s: float, time_budget_s: float) -> list[list[float]]:
-        vectors: list[list[float]] = [[] for _ in texts]
+    def _embed_in_parallel(self, batches: Sequence[_Batch], deadline_s: float, time_budget_s: float) -> list[_Vectors]:
+        vectors: list[_Vectors] = [[] for _ in batches]
         waiting: SimpleQueue[int] = SimpleQueue()
-        for place in range(len(texts)):
-            waiting.put(place)
+        for number in range(len(batches)):
+            waiting.put(number)
         given_up = threading.Event()
 
         def work() -> None:
             while not given_up.is_set():
                 try:
-                    place = waiting.get_nowait()
+                    number = waiting.get_nowait()
                 except Empty:
                     return
-                vectors[place] = self._embed(place, texts[place], deadline_s, given_up)
+                vectors[number] = self._embed(batches[number], deadline_s, given_up)
 
-        workers = min(self._parallelism, len(texts))
+        workers = min(self._parallelism, len(batches))
         pool = ThreadPoolExecutor(workers, thread_name_prefix="bedrock-embed")
         try:
             done, unfinished = wait(
@@ -83,40 +99,61 @@ class BedrockEmbedder(BedrockModel):
             for worker in done:
                 worker.result()  # raises the failure that ended the wait
             if unfinished:
-                embedded = sum(bool(vector) for vector in vectors)
-                raise ModelUnavailable(f"{embedded:,} of {len(texts):,} texts were embedded within the time budget")
+                embedded, asked = sum(map(len, vectors)), sum(map(len, batches))
+                raise ModelUnavailable(f"{embedded:,} of {asked:,} texts were embedded within the time budget")
             return vectors
         finally:
             given_up.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _embed(self, place: int, text: str, deadline_s: float, given_up: threading.Event) -> list[float]:
-        def call() -> list[float]:
+    def _embed(self, batch: _Batch, deadline_s: float, given_up: threading.Event) -> _Vectors:
+        body = self._model.body([text for _, text in batch], self.dimensions, self._purpose)
+        first, last = batch[0][0], batch[-1][0]
+        named = f"text {first}" if first == last else f"texts {first} to {last}"
+
+        def call() -> _Vectors:
             if given_up.is_set() or self._pace.clock() >= deadline_s:
                 raise ModelUnavailable("no time is left to call the embedding model")
-            return self._unit_vector(
-                self._invoke({"inputText": text, "dimensions": self.dimensions, "normalize": True})
-            )
+            return self._read(self._invoke(body), len(batch))
 
         def read(error: Exception) -> tuple[ModelError, bool] | None:
             failure = read_failure(error)
             if failure is None:
                 return None
-            return (ModelRefused(f"text {place}: {failure.error}") if failure.invalid else failure.error), failure.retry
+            return (ModelRefused(f"{named}: {failure.error}") if failure.invalid else failure.error), failure.retry
 
         return call_with_retries(call, read, self._pace, deadline_s, given_up)
 
-    def _unit_vector(self, content: bytes) -> list[float]:
-        """Read a response's vector and check its length: a mismatch would spoil an index without an error."""
+    def _read(self, content: bytes, count: int) -> _Vectors:
+        """Read a response's vectors and check their lengths: a mismatch would spoil an index without an error."""
         try:
-            vector = [float(number) for number in json.loads(content)["embedding"]]
+            vectors = [[float(number) for number in vector] for vector in self._model.vectors(json.loads(content))]
         except (ValueError, KeyError, TypeError) as error:
             raise ModelUnavailable(f"{self.model_id} gave no readable vector: {error!r}") from error
-        if len(vector) != self.dimensions:
-            raise ModelRefused(
-                f"{self.model_id} gives vectors of {len(vector)} dimensions, {self.dimensions} were asked for"
-            )
+        if len(vectors) != count:
+            raise ModelUnavailable(f"{self.model_id} gave {len(vectors)} vectors for {count} texts")
+        for vector in vectors:
+            if len(vector) != self.dimensions:
+                raise ModelRefused(
+                    f"{self.model_id} gives vectors of {len(vector)} dimensions, {self.dimensions} were asked for"
+                )
+        return [self._unit(vector) for vector in vectors]
+
+    def _unit(self, vector: list[float]) -> list[float]:
         length = math.hypot(*vector)
         if not math.isfinite(length) or length == 0.0:
             raise ModelRefused(f"{self.model_id} gave a vector of length {length}")
         return [number / length for number in vector]
+
+    def _joined(self, count: int, parts: _Batch, vectors: _Vectors) -> _Vectors:
+        """A vector a text: the only one, or the mean of its pieces', weighted by their characters."""
+        found: list[list[tuple[int, list[float]]]] = [[] for _ in range(count)]
+        for (place, part), vector in zip(parts, vectors, strict=True):
+            found[place].append((len(part), vector))
+        return [own[0][1] if len(own) == 1 else self._mean(own) for own in found]
+
+    def _mean(self, weighted: Sequence[tuple[int, list[float]]]) -> list[float]:
+        mean = [0.0] * self.dimensions
+        for weight, vector in weighted:
+            mean = [total + weight * number for total, number in zip(mean, vector, strict=True)]
+        return self._unit(mean)
