@@ -36,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     up.add_argument("--settings", type=Path, help="a JSON file in place of cdk.local.json")
     up.add_argument("--load", type=Path, action="append", help="a script to load, in place of the sample")
     up.add_argument("--no-load", action="store_true", help="load nothing")
+    up.add_argument("--empty", action="store_true", help="deploy nothing: an account to deploy into")
     up.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="a further variable of every function"
     )
@@ -92,6 +93,7 @@ def _up(args: argparse.Namespace, places: object) -> int:
         port=args.port,
         places=places,
         settings=with_sign_in(settings) if args.auth else settings,
+        empty=args.empty,
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
         issuer_port=_issuer_port(args.port, os.environ),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),

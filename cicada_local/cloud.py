@@ -21,6 +21,7 @@ from cicada_local.agents.harness import HarnessRuntime
 from cicada_local.agents.harness_store import HarnessStore
 from cicada_local.bedrock import server as bedrock
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
+from cicada_local.bedrock.control import BedrockControl
 from cicada_local.bedrock.forwarding import Forwarding, forwarding_from
 from cicada_local.bedrock.minilm import CachedEmbedder
 from cicada_local.calls import Call, CallLog
@@ -96,9 +97,12 @@ class Cloud:
             endpoint_url=self.endpoint_url,
             overrides=self._function_variables,
             faults=self.faults,
+            reserved=deployed.reserved_concurrency,
         )
         schedules.install()
-        self._schedules = schedules.Schedules(schedules.deployed_rules, functions.invoke)
+        self._schedules = schedules.Schedules(
+            schedules.deployed_rules, functions.invoke, count=schedules.count_in_cloudwatch
+        )
         self._object_events = ObjectEvents(functions.invoke)
         gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
         calls = CallLog()
@@ -120,6 +124,7 @@ class Cloud:
             functions,
             gateway,
             _Bedrock(self._embedder, self.faults, forwarding_from(os.environ)),
+            BedrockControl(self.faults),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
             ClassicAgents(agent_store, reading(next_step), functions.invoke, self.faults),

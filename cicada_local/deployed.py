@@ -61,6 +61,14 @@ class DeployedFunctions:
         return known[1]
 
 
+def reserved_concurrency() -> int:
+    """The concurrency that all functions have reserved together."""
+    from moto.awslambda.models import lambda_backends
+
+    functions = lambda_backends[ACCOUNT_ID][REGION].list_functions()
+    return sum(int(function.reserved_concurrency or 0) for function in functions)
+
+
 def lookup_api(api_id: str, stage_name: str) -> ApiConfig | None:
     """One stage of a deployed WebSocket API, for the gateway; None when there is none."""
     api = APIS.get(api_id)

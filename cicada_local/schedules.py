@@ -99,6 +99,7 @@ class Schedules:
         invoke: Invoke,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        count: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         """Nothing runs before :meth:`run`.
 
@@ -106,7 +107,9 @@ class Schedules:
             rules: the rules as they stand now.
             invoke: invokes a function.
             now: the time, with its zone.
+            count: told of each metric of EventBridge's that rises by one, with the rule's name.
         """
+        self._count = count
         self._rules = rules
         self._invoke = invoke
         self._now = now
@@ -173,7 +176,9 @@ class Schedules:
     async def _start(self, rule: ScheduledRule, target: Target, due: datetime) -> None:
         try:
             await self._invoke(target.function_arn, _event(rule, target, due), invocation_type="Event")
+            self._count("Invocations", rule.name)
         except LambdaApiError as error:
+            self._count("FailedInvocations", rule.name)
             logger.warning("%s could not invoke %s: %s", rule.name, _function_name(target), error)
 
     async def _outcome(self, rule: ScheduledRule, target: Target) -> dict[str, Any]:
@@ -184,6 +189,17 @@ class Schedules:
         except LambdaApiError as error:
             return told | {"error": {"errorType": type(error).__name__, "errorMessage": str(error)}}
         return told | {"error" if result.function_error else "result": json.loads(result.payload or b"null")}
+
+
+def count_in_cloudwatch(metric: str, rule: str) -> None:
+    """Let moto's CloudWatch have a metric of EventBridge's for a rule.
+
+    Source: Amazon EventBridge User Guide, "Monitoring Amazon EventBridge": namespace ``AWS/Events``, by ``RuleName``.
+    """
+    from moto.cloudwatch.models import cloudwatch_backends
+
+    point = {"MetricName": metric, "Value": 1, "Unit": "Count", "Dimensions": [{"Name": "RuleName", "Value": rule}]}
+    cloudwatch_backends[ACCOUNT_ID][REGION].put_metric_data("AWS/Events", [point])
 
 
 def _function_name(target: Target) -> str:

@@ -46,6 +46,7 @@ class LocalCloud:
         *,
         settings: Mapping[str, Any] | None = None,
         load: Sequence[Path] = (),
+        empty: bool = False,
         environment: Mapping[str, str] | None = None,
         port: int = 0,
         cache: Path | None = None,
@@ -57,6 +58,7 @@ class LocalCloud:
             home: its folder, which holds state and logs; is made if need be.
             settings: what differs from ``cdk.local.json``; an object in it is merged key by key.
             load: a script's files or folders to load.
+            empty: deploy nothing, so that a test can.
             environment: further variables of every function, over the stacks': for addresses that are not known when
                 the stacks are synthesised, such as ``JWKS_URL``.
             port: of the front server; 0 takes a free one.
@@ -66,6 +68,7 @@ class LocalCloud:
         self._home = home
         self._settings = _merged(read_settings(), settings or {})
         self._load = list(load)
+        self._empty = empty
         self._environment = dict(environment or {})
         self._port = port
         self._cache = cache or Places.default().cache
@@ -187,6 +190,7 @@ class LocalCloud:
         command = [sys.executable, "-m", "cicada_local", "up", "--plain", "--with-parent", "--port", str(self._port)]
         command += ["--home", str(self._home), "--cache", str(self._cache), "--settings", str(settings)]
         command += [word for path in self._load for word in ("--load", str(path))] or ["--no-load"]
+        command += ["--empty"] if self._empty else []
         command += [word for name, value in self._environment.items() for word in ("--env", f"{name}={value}")]
         with (self._home / "up.log").open("wb") as log:
             self._process = subprocess.Popen(

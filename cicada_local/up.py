@@ -53,6 +53,8 @@ class Options:
     places: Places
     settings: Mapping[str, Any]
     """The deployer's settings, complete."""
+    empty: bool = False
+    """Whether nothing is deployed: the account is as AWS gives it, for those who deploy into it themselves."""
     load: Sequence[Path] = (SAMPLE,)
     """A script's files and folders; none to load nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -104,31 +106,32 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
     port = sockets[0].getsockname()[1]
     issuer_sockets = _listen_for_issuer(options)
     await check_tools()
-    assembly = asyncio.create_task(_synthesise(options, steps))
+    assembly = None if options.empty else asyncio.create_task(_synthesise(options, steps))
     cloud: Cloud | None = None
     try:
         with steps.step("Starting the local cloud"):
             cloud = await asyncio.to_thread(_load_cloud, port, options, stop.set)
             await cloud.start(sockets, issuer_sockets)
-        folder = await assembly
-        with steps.step("Deploying the stacks") as step:
-            await bootstrap(options.places, step)
-            await deploy(folder, cloud.endpoint_url, options.places, step)
-            step.note("putting back what was there")
+        if assembly is None:
             await cloud.restore()
-        for kind in _not_simulated(folder):
-            steps.say(f"Left out, for nothing here simulates it: {kind}")
-        if options.load:
+        else:
+            await _deploy(await assembly, cloud, options, steps)
+        if options.load and not options.empty:
             await _load(cloud, options.load, steps)
         cloud.ready = True
         described = cloud.describe()
         running.tell({"pid": os.getpid(), **described})
         steps.close()
-        steps.say(_greeting(described, cloud.issuer.first_user(), time.monotonic() - began))
+        took_s = time.monotonic() - began
+        if options.empty:
+            steps.say(_greeting_of_nothing(described, took_s))
+        else:
+            steps.say(_greeting(described, cloud.issuer.first_user(), took_s))
         await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
     finally:
-        assembly.cancel()
-        await asyncio.gather(assembly, return_exceptions=True)
+        if assembly is not None:
+            assembly.cancel()
+            await asyncio.gather(assembly, return_exceptions=True)
         if cloud is not None:
             await cloud.close()
             if cloud.ready:
@@ -147,6 +150,16 @@ def _listen_for_issuer(options: Options) -> list[socket.socket]:
     except PortTaken:
         told = f"Port {options.issuer_port}, where users would sign in, is taken by another program."
         raise UpFailed(f"{told} Choose another one: {ISSUER_PORT_VARIABLE}={options.issuer_port + 1}") from None
+
+
+async def _deploy(folder: Path, cloud: Cloud, options: Options, steps: Steps) -> None:
+    with steps.step("Deploying the stacks") as step:
+        await bootstrap(options.places, step)
+        await deploy(folder, cloud.endpoint_url, options.places, step)
+        step.note("putting back what was there")
+        await cloud.restore()
+    for kind in _not_simulated(folder):
+        steps.say(f"Left out, for nothing here simulates it: {kind}")
 
 
 def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
@@ -200,6 +213,13 @@ def _greeting(described: Mapping[str, Any], user: tuple[str, str] | None, took_s
         f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_SAMPLE_EXAMPLES[0]}"\n'
         f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"
         "Ctrl-C stops it; what it holds is kept.\n"
+    )
+
+
+def _greeting_of_nothing(described: Mapping[str, Any], took_s: float) -> str:
+    return (
+        f"\nAn account with nothing in it is up, after {took_s:.1f} s, at {described['endpointUrl']}\n"
+        "Ctrl-C stops it; what is deployed into it is gone then.\n"
     )
 
 

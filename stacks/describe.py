@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stacks.bedrock_regions import DESTINATION_REGIONS, geography_of
 from stacks.context import FILE_KEY, read
 from stacks.settings import ContextInvalid, Settings
 from stacks.settings_record import record
@@ -25,9 +26,16 @@ def describe(settings: Settings) -> dict[str, Any]:
         "stackPrefix": settings.stack_prefix,
         "local": settings.local,
         "models": settings.named_models(),
+        "policyRegions": {
+            model_id: [*DESTINATION_REGIONS[geography], *settings.models.destination_regions]
+            for model_id in settings.named_models().values()
+            if (geography := geography_of(model_id)) in DESTINATION_REGIONS
+        },
         "embeddingDimensions": settings.models.embedding_dimensions,
         "answerConcurrency": settings.limits.answer_concurrency,
         "createApiLoggingRole": settings.create_api_logging_role,
+        "authMode": settings.auth.mode,
+        "domainPrefix": settings.auth.domain_prefix,
         "sweepMinutes": settings.recovery.sweep_minutes,
         "record": record(settings),
     }

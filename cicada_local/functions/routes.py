@@ -1,4 +1,4 @@
-"""``Invoke`` over HTTP, as boto3 and the state machine's interpreter call it."""
+"""``Invoke`` over HTTP, as boto3 and the state machine's interpreter call it, and the account's limits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ _MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bodies up to here are read, so that one over Lambda's limit gets Lambda's answer."""
 
 
-def add_routes(app: web.Application, invoke: Invoke, close: Callable[[], Awaitable[None]]) -> None:
-    """Serve ``POST /2015-03-31/functions/{name}/invocations``, and close the service with the application."""
+def add_routes(
+    app: web.Application,
+    invoke: Invoke,
+    close: Callable[[], Awaitable[None]],
+    account_limit: Callable[[], dict[str, int]],
+) -> None:
+    """Serve ``Invoke`` and ``GetAccountSettings``, and close the service with the application."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -29,10 +34,15 @@ def add_routes(app: web.Application, invoke: Invoke, close: Callable[[], Awaitab
                 status=error.status, body=error.body(), headers=headers, content_type="application/json"
             )
 
+    async def account_settings(_: web.Request) -> web.Response:
+        usage = {"TotalCodeSize": 0, "FunctionCount": 0}
+        return web.json_response({"AccountLimit": account_limit(), "AccountUsage": usage})
+
     async def on_shutdown(_: web.Application) -> None:
         await close()
 
     app.router.add_post("/2015-03-31/functions/{name}/invocations", handle)
+    app.router.add_get("/2016-08-19/account-settings", account_settings)
     app.on_shutdown.append(on_shutdown)
 
 

@@ -70,6 +70,7 @@ class FunctionService:
         log: Callable[[str, str], None] | None = None,
         limits: ServiceLimits | None = None,
         native_client: bool = True,
+        reserved: Callable[[], int] = lambda: 0,
     ) -> None:
         """Nothing is started before the first invocation.
 
@@ -82,6 +83,7 @@ class FunctionService:
             log: called with a function's name and each message of its log.
             limits: Lambda's, where not given.
             native_client: use awslambdaric's compiled Runtime API client where it is installed.
+            reserved: the concurrency that all functions have reserved together.
         """
         self._lookup = lookup
         self._work_dir = work_dir
@@ -91,6 +93,7 @@ class FunctionService:
         self._told = log
         self._limits = limits or ServiceLimits()
         self._native_client = native_client
+        self._reserved = reserved
         self._packages = PackageStore(work_dir / "unpacked")
         self._pools: dict[str, FunctionPool] = {}
         self._logs: dict[str, FunctionLog] = {}
@@ -98,8 +101,19 @@ class FunctionService:
         self._closed = False
 
     def add_routes(self, app: web.Application) -> None:
-        """Serve ``Invoke`` in an application, and close with it."""
-        add_routes(app, self.invoke, self.close)
+        """Serve ``Invoke`` and ``GetAccountSettings`` in an application, and close with it."""
+        add_routes(app, self.invoke, self.close, self._account_limit)
+
+    def _account_limit(self) -> dict[str, int]:
+        """What GetAccountSettings tells of the account. Source: AWS Lambda API reference, "AccountLimit"."""
+        limit = self._limits.max_concurrency
+        return {
+            "TotalCodeSize": 80_530_636_800,
+            "CodeSizeUnzipped": 262_144_000,
+            "CodeSizeZipped": 52_428_800,
+            "ConcurrentExecutions": limit,
+            "UnreservedConcurrentExecutions": limit - self._reserved(),
+        }
 
     async def invoke(
         self,
