@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STACK_PREFIX = "Cicada"
 STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
-"""What follows the prefix in the names of a deployment's stacks."""
+"""What follows the prefix in the names of a deployment's stacks, in the order of their creation."""
 DEFAULT_SCOPES = "openid email"
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""

@@ -32,6 +32,7 @@ from cicada_cli.deployment import (
     DeploymentChoice,
     discover,
 )
+from cicada_cli.doctor import command as doctors
 from cicada_cli.evaluate import evaluate
 from cicada_cli.evaluate_citations import evaluate_citations
 from cicada_cli.evaluate_options import EvaluateOptions, add_arguments
@@ -157,6 +158,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_trace(commands)
     breakers.add_breakers(commands, _breakers, _add_aws)
     profiles.add_profile(commands, _profile, _add_connection)
+    doctors.add_doctor(commands, _doctor, _add_connection)
     return parser
 
 
@@ -330,6 +332,18 @@ def _logout(args: argparse.Namespace) -> Exit:
 
 def _whoami(args: argparse.Namespace) -> Exit:
     return whoami(_deployment(args, CHAT).url, store_of_user(), as_json=args.json)
+
+
+def _doctor(args: argparse.Namespace) -> Exit:
+    return doctors.doctor(
+        _deployment(args, doctors.NEEDS),
+        stage=args.stage,
+        settings=args.settings,
+        with_question=not args.no_question,
+        token=args.token,
+        token_file=args.token_file,
+        as_json=args.json,
+    )
 
 
 def _load(args: argparse.Namespace) -> Exit:

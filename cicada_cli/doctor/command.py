@@ -1,0 +1,165 @@
+"""``cicada doctor``: checks an account before a deployment, and a deployment after it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cicada_cli.credentials import token_source
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, Aws, Deployment
+from cicada_cli.doctor.findings import Status, worst
+from cicada_cli.exits import Exit, UsageError
+from cicada_cli.output import say, say_json
+
+if TYPE_CHECKING:
+    from cicada.index.ports import ObjectStore
+    from cicada_cli.doctor.examine import Ports, Wanted
+    from cicada_client import TokenProvider
+
+NEEDS: tuple[str, ...] = ()
+"""Nothing must be known of the deployment: there may be none."""
+LOCAL_SETTINGS = "cdk.local.json"
+"""What the local cloud is made by."""
+DESCRIBES = Path("stacks") / "describe.py"
+"""What makes a folder a project that can be deployed."""
+PROFILE_VARIABLE = "AWS_PROFILE"
+_OWN_PROJECT = Path(__file__).resolve().parents[2]
+
+
+def add_doctor(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], Exit],
+    add_connection: Callable[[argparse.ArgumentParser], None],
+) -> None:
+    """Add the command to the grammar; ``run`` carries it out."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check an account, and a deployment",
+        description="Check what a deployment needs and, where one is found, what it does. Changes nothing.",
+    )
+    stage = parser.add_mutually_exclusive_group()
+    stage.add_argument(
+        "--before", dest="stage", action="store_const", const="before", help="check only what a deployment needs"
+    )
+    stage.add_argument(
+        "--deployed",
+        dest="stage",
+        action="store_const",
+        const="deployed",
+        help="check a deployment too, and report a problem where none is found",
+    )
+    parser.add_argument(
+        "--settings", metavar="FILE", help="a file of settings in place of cdk.json, as in cdk deploy -c settings=FILE"
+    )
+    parser.add_argument("--no-question", action="store_true", help="ask the deployment no question")
+    parser.add_argument("--json", action="store_true", help="report as a JSON object")
+    parser.set_defaults(run=run, stage="any")
+    add_connection(parser)
+
+
+def doctor(
+    deployment: Deployment,
+    *,
+    stage: str,
+    settings: str | None,
+    with_question: bool,
+    token: str | None,
+    token_file: Path | None,
+    as_json: bool,
+) -> Exit:
+    """Check, report, and tell by the exit status whether there is a problem."""
+    from cicada_cli.doctor.examine import Wanted, examine
+    from cicada_cli.doctor.view import as_json as plain
+    from cicada_cli.doctor.view import lines
+
+    aws = deployment.aws
+    project = find_project(Path.cwd())
+    wanted = Wanted(
+        project=project,
+        region=region_of(aws),
+        prefix=None if deployment.stack_prefix in (None, DEFAULT_STACK_PREFIX) else deployment.stack_prefix,
+        stage=stage,
+        with_question=with_question,
+        url=deployment.values.get("url"),
+    )
+    file = settings or (LOCAL_SETTINGS if aws.local else None)
+    report = examine(wanted, ports_of(aws, wanted, file, token, token_file), DEFAULT_STACK_PREFIX)
+    if as_json:
+        say_json(plain(report), indent=2, readable=True)
+    else:
+        for line in lines(report):
+            say(line)
+    return Exit.FAILED if worst(report.findings) is Status.PROBLEM else Exit.DONE
+
+
+def ports_of(
+    aws: Aws, wanted: Wanted, settings: str | None, token: str | None = None, token_file: Path | None = None
+) -> Ports:
+    """The ports over AWS, the web and the project."""
+    from botocore.config import Config
+
+    from cicada_cli.doctor import settings as settings_check
+    from cicada_cli.doctor.account import EVERYWHERE
+    from cicada_cli.doctor.calls import ATTEMPTS, CONNECT_TIMEOUT_S, READ_TIMEOUT_S, AwsCalls
+    from cicada_cli.doctor.examine import Ports
+    from cicada_cli.doctor.web import fetch
+
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    )
+    elsewhere = Aws(aws.profile, EVERYWHERE, aws.endpoint_url, aws.local)
+
+    def read_settings(account: str | None) -> settings_check.SettingsRead:
+        return settings_check.read_settings(wanted.project, settings, account=account, region=wanted.region)
+
+    def store(bucket: str) -> ObjectStore:
+        from cicada.index.s3 import CLIENT_CONFIG, S3Store
+
+        return S3Store(aws.client("s3", CLIENT_CONFIG), bucket)
+
+    def token_of(url: str) -> str | TokenProvider | None:
+        return token_source(token, token_file, os.environ, Deployment({"url": url}, aws))
+
+    return Ports(
+        calls=AwsCalls(lambda service: aws.client(service, config)),
+        elsewhere=AwsCalls(lambda service: elsewhere.client(service, config)),
+        fetch=fetch,
+        store=store,
+        read_settings=read_settings,
+        token=token_of,
+    )
+
+
+def find_project(folder: Path) -> Path | None:
+    """The project that a folder lies in, or that this command line belongs to; None where it is installed alone."""
+    for candidate in (folder, *folder.parents, _OWN_PROJECT):
+        if (candidate / DESCRIBES).is_file():
+            return candidate
+    return None
+
+
+def region_of(aws: Aws) -> str | None:
+    """The Region that AWS is asked in; None where none is named.
+
+    Raises:
+        UsageError: the profile does not exist.
+    """
+    if aws.local:
+        return LOCAL_REGION
+    named = aws.region or os.environ.get("AWS_REGION")
+    if named:
+        return named
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        session: Any = boto3.Session(profile_name=aws.profile)
+    except BotoCoreError as error:
+        raise UsageError(str(error)) from error
+    region: str | None = session.region_name
+    return region

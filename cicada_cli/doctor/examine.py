@@ -1,0 +1,190 @@
+"""All checks of a deployment, in the order in which their findings are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cicada_cli.doctor import (
+    account,
+    index,
+    leftovers,
+    models,
+    operations,
+    page,
+    question,
+    quotas,
+    settings,
+    sign_in,
+    stacks,
+    tools,
+)
+from cicada_cli.doctor.calls import CallFailed, Calls
+from cicada_cli.doctor.explaining import explained
+from cicada_cli.doctor.findings import Finding, Reporter
+from cicada_cli.doctor.running import Check, run_all
+from cicada_cli.doctor.settings import SettingsRead
+from cicada_cli.doctor.stacks import Stack
+from cicada_cli.doctor.web import Fetch
+from cicada_client import Answer
+
+if TYPE_CHECKING:
+    from cicada.index.ports import ObjectStore
+
+QUESTION_TIMEOUT_S = question.TIMEOUT_S + 10
+DEFAULT_SWEEP_MINUTES = 2
+COGNITO = "cognito"
+"""The mode of sign-in with a user pool of the deployment's own."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """How the checks reach the world."""
+
+    calls: Calls
+    elsewhere: Calls
+    """With the same credentials, in another Region."""
+    fetch: Fetch
+    store: Callable[[str], ObjectStore]
+    """Makes the store of a bucket."""
+    read_settings: Callable[[str | None], SettingsRead]
+    """Of the project, for an account."""
+    token: Callable[[str], question.TOKEN]
+    """What the authorizer at a WebSocket URL wants, as far as the user has it."""
+    ask: Callable[[str, question.TOKEN], Answer] = question.ask
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be looked at."""
+
+    project: Path | None
+    region: str | None
+    prefix: str | None = None
+    """None takes the settings'."""
+    stage: str = "any"
+    """``before`` leaves out what needs a deployment, ``deployed`` misses one; ``any`` looks what is there."""
+    only_stacks: bool = False
+    """Whether, of what is in the account, the stacks' states alone are to be looked at."""
+    with_question: bool = True
+    url: str | None = None
+    """Of the WebSocket API, where the outputs' is not the one to use."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found."""
+
+    stage: str
+    """``before`` or ``deployed``."""
+    region: str | None
+    account: str | None
+    prefix: str
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def examine(wanted: Wanted, ports: Ports, default_prefix: str) -> Report:
+    """Look at everything. Nothing is changed, but that the question is kept like any other."""
+    who, credentials = account.identify(ports.calls, ports.elsewhere, wanted.region)
+    read = ports.read_settings(who.account if who is not None else None)
+    described = read.described
+    prefix = wanted.prefix or (described.stack_prefix if described is not None else default_prefix)
+    first = [*_of_the_project(wanted, read), credentials]
+    if who is None or wanted.region is None:
+        return Report("before", wanted.region, None, prefix, tuple(first))
+    try:
+        found = stacks.read_stacks(ports.calls, prefix)
+    except CallFailed as failed:
+        told = explained(Reporter("stacks", f"{prefix}-*"), failed)
+        return Report("before", wanted.region, who.account, prefix, (*first, told))
+    if wanted.only_stacks:
+        states = stacks.check_stacks(found, prefix, deployed=False)
+        return Report("before", wanted.region, who.account, prefix, (*first, *states))
+    deployed = wanted.stage == "deployed" or (wanted.stage == "any" and stacks.is_deployed(found, prefix))
+    checks = _of_the_account(
+        ports, read, prefix, account_id=who.account, region=wanted.region, found=found, deployed=deployed
+    )
+    if deployed:
+        checks += _of_the_deployment(wanted, ports, read, prefix, found)
+    stage = "deployed" if deployed else "before"
+    return Report(stage, wanted.region, who.account, prefix, (*first, *run_all(checks)))
+
+
+def _of_the_project(wanted: Wanted, read: SettingsRead) -> list[Finding]:
+    if wanted.project is None:
+        return list(settings.check_settings(read))
+    checks = [
+        Check("tools", "tools", partial(tools.check_tools, wanted.project)),
+        Check("settings", read.source, partial(settings.check_settings, read)),
+    ]
+    return run_all(checks)
+
+
+def _of_the_account(
+    ports: Ports,
+    read: SettingsRead,
+    prefix: str,
+    *,
+    account_id: str,
+    region: str,
+    found: Mapping[str, Stack],
+    deployed: bool,
+) -> list[Check]:
+    """What a deployment needs of the account."""
+    calls, described, outputs = ports.calls, read.described, stacks.read_outputs(found)
+    checks = [
+        Check("bootstrap", region, partial(account.check_bootstrap, calls, region)),
+        Check("stacks", f"{prefix}-*", partial(stacks.check_stacks, found, prefix, deployed=deployed)),
+        Check("leftovers", f"{prefix}-*", partial(leftovers.check_names, calls, prefix, found.keys())),
+        Check("leftovers", f"{prefix}-*", partial(leftovers.check_kept_data, calls, prefix, outputs)),
+    ]
+    if described is None:
+        return checks
+    checks += [
+        Check("concurrency", region, partial(quotas.check_concurrency, calls, described, region, deployed=deployed)),
+        Check("api-logs", region, partial(quotas.check_api_logs, calls, described, prefix, region)),
+    ]
+    if described.auth_mode == COGNITO:
+        domain = described.domain_prefix or f"{prefix.lower()}-{account_id}"
+        run = partial(leftovers.check_user_pools, calls, prefix, domain, found.keys(), outputs)
+        checks.append(Check("leftovers", domain, run))
+    for model_id, named_by in models.by_model(described.models).items():
+        run = partial(
+            models.check_model,
+            calls,
+            model_id,
+            named_by,
+            region=region,
+            dimensions=described.embedding_dimensions,
+            allowed=described.policy_regions.get(model_id, ()),
+        )
+        checks.append(Check("model", model_id, run))
+    return checks
+
+
+def _of_the_deployment(
+    wanted: Wanted, ports: Ports, read: SettingsRead, prefix: str, found: Mapping[str, Stack]
+) -> list[Check]:
+    """What a deployment does."""
+    calls, described, outputs = ports.calls, read.described, stacks.read_outputs(found)
+    sweep = partial(operations.check_sweep, made_at=found.get(f"{prefix}-Answering", {}).get("CreationTime"))
+    sweep_minutes = described.sweep_minutes if described is not None else DEFAULT_SWEEP_MINUTES
+    checks = [
+        Check("drift", read.source, partial(settings.check_drift, read, outputs)),
+        Check("sweep", f"{prefix}-{operations.SWEEP_RULE}", partial(sweep, calls, prefix, sweep_minutes)),
+        Check("alarms", f"{prefix}-Gateway-*", partial(operations.check_alarms, calls, prefix)),
+        Check("page", outputs.get("PageUrl", "PageUrl"), partial(page.check_page, outputs, ports.fetch)),
+        Check("sign-in", "AuthMode", partial(sign_in.check_sign_in, calls, outputs, ports.fetch)),
+    ]
+    if (bucket := outputs.get("IndexBucket")) is not None:
+        checks.append(Check("index", bucket, lambda: index.check_index(ports.store(bucket), outputs)))
+    url = wanted.url or outputs.get("WebSocketUrl")
+    if wanted.with_question and url is not None:
+        run = partial(
+            question.check_question, url, ports.token(url), signs_in=sign_in.signs_in(outputs), asking=ports.ask
+        )
+        checks.append(Check("question", url, run, QUESTION_TIMEOUT_S))
+    return checks

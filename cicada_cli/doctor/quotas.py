@@ -1,0 +1,64 @@
+"""What the account allows: functions at once, and API Gateway's logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cicada_cli.doctor.calls import Calls
+from cicada_cli.doctor.findings import Finding, Reporter
+from cicada_cli.doctor.settings import Described
+
+MUST_STAY_UNRESERVED = 100
+"""Concurrent executions that Lambda keeps for functions without a reservation."""
+SMALL_LIMIT = 100
+"""Below it, a handful of people who ask at once are throttled; a new account has 10."""
+QUOTA = 'ask for more: Service Quotas, AWS Lambda, "Concurrent executions" (L-B99A9384)'
+
+
+def check_concurrency(calls: Calls, settings: Described, region: str, *, deployed: bool) -> Iterable[Finding]:
+    """Whether Lambda's quota bears the reservation that the settings ask for, and more than a few answers at once."""
+    report = Reporter("concurrency", region)
+    found = calls("lambda", "GetAccountSettings")["AccountLimit"]
+    limit, unreserved = int(found["ConcurrentExecutions"]), int(found["UnreservedConcurrentExecutions"])
+    wanted = settings.answer_concurrency
+    if wanted == 0:
+        yield report.warning("limits.answerConcurrency is 0: nothing is answered", "set it to null, or above 0")
+    elif wanted is not None and unreserved - wanted < MUST_STAY_UNRESERVED:
+        spare = max(0, unreserved - MUST_STAY_UNRESERVED)
+        message = (
+            f"limits.answerConcurrency asks for {wanted}, and the account can reserve {spare} more of its {limit}: "
+            f"{MUST_STAY_UNRESERVED} must stay unreserved"
+        )
+        if deployed:
+            yield report.warning(f"{message}. What this deployment has reserved already is not counted", QUOTA)
+        else:
+            yield report.problem(message, f"set limits.answerConcurrency to null or at most {spare}, or {QUOTA}")
+        return
+    if limit < SMALL_LIMIT:
+        yield report.warning(f"the account may run {limit} functions at once, over all that it has", QUOTA)
+    else:
+        yield report.ok(f"{limit} functions at once, {unreserved} of them unreserved")
+
+
+def check_api_logs(calls: Calls, settings: Described, prefix: str, region: str) -> Iterable[Finding]:
+    """Whether API Gateway has a role to write logs with, or gets one, and whether that takes another's place."""
+    report = Reporter("api-logs", region)
+    role = str(calls("apigateway", "GetAccount").get("cloudwatchRoleArn") or "")
+    if not settings.create_api_logging_role:
+        if role:
+            yield report.ok(f"API Gateway writes logs as {role}")
+        else:
+            yield report.problem(
+                "API Gateway has no role to write logs with in this Region, so its stage cannot be created",
+                "set createApiLoggingRole to true",
+            )
+    elif role and f"/{prefix}-Gateway-" not in role:
+        yield report.warning(
+            f"API Gateway writes logs as {role}; deploying puts a role of this deployment in its place, for the whole "
+            "account and Region",
+            "set createApiLoggingRole to false to keep it",
+        )
+    else:
+        yield report.ok(
+            f"API Gateway writes logs as {role}" if role else "a deployment makes API Gateway's logging role"
+        )

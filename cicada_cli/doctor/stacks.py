@@ -1,0 +1,103 @@
+"""The states of a deployment's stacks, and what to do about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cicada_cli.deployment import STACK_PARTS
+from cicada_cli.doctor.calls import CallFailed, Calls
+from cicada_cli.doctor.findings import Finding, Reporter
+
+Stack = Mapping[str, Any]
+"""As DescribeStacks gives it."""
+
+USABLE = (
+    "CREATE_COMPLETE",
+    "UPDATE_COMPLETE",
+    "UPDATE_ROLLBACK_COMPLETE",
+    "IMPORT_COMPLETE",
+    "IMPORT_ROLLBACK_COMPLETE",
+)
+"""States of a stack whose resources are there and that can be updated."""
+ALWAYS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
+"""Stacks that every deployment has."""
+ROLL_BACK = "node_modules/.bin/cdk rollback {name}, then make deploy"
+UNPROTECT = (
+    "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {name}, then "
+    "make deploy, which deletes it and creates it again"
+)
+DELETE = "aws cloudformation delete-stack --stack-name {name}, then make deploy"
+
+
+def read_stacks(calls: Calls, prefix: str) -> dict[str, Stack]:
+    """The deployment's stacks that exist, by name. Raises CallFailed."""
+    return {stack["StackName"]: stack for stack in _described(calls, prefix)}
+
+
+def _described(calls: Calls, prefix: str) -> Iterator[Stack]:
+    for part in STACK_PARTS:
+        try:
+            yield from calls("cloudformation", "DescribeStacks", StackName=f"{prefix}-{part}")["Stacks"]
+        except CallFailed as failed:
+            if failed.code != "ValidationError" or "does not exist" not in str(failed):
+                raise
+
+
+def read_outputs(stacks: Mapping[str, Stack]) -> dict[str, str]:
+    """The outputs of all stacks by their names."""
+    return {
+        output["OutputKey"]: output["OutputValue"] for stack in stacks.values() for output in stack.get("Outputs", ())
+    }
+
+
+def is_deployed(stacks: Mapping[str, Stack], prefix: str) -> bool:
+    """Whether the last stack has been deployed: its outputs name everything."""
+    return bool(stacks.get(f"{prefix}-Gateway", {}).get("Outputs"))
+
+
+def check_stacks(stacks: Mapping[str, Stack], prefix: str, *, deployed: bool) -> Iterable[Finding]:
+    """The state of each stack; that one is missing matters where everything is said to be deployed."""
+    if deployed and (missing := [part for part in ALWAYS if f"{prefix}-{part}" not in stacks]):
+        names = ", ".join(f"{prefix}-{part}" for part in missing)
+        yield Reporter("stacks", names).problem("not deployed", "make deploy")
+    if not stacks:
+        yield Reporter("stacks", f"{prefix}-*").ok("none is there yet")
+    for name, stack in stacks.items():
+        yield _state(name, stack)
+
+
+def _state(name: str, stack: Stack) -> Finding:
+    """A stack's state as a finding.
+
+    What ``cdk deploy`` does by itself in each: it waits for an operation under way, deletes a stack that failed to be
+    created and creates it again, and executes a new change set over one that was never executed. What is paused it
+    only rolls back where it can ask somebody.
+    """
+    report = Reporter("stacks", name)
+    status = str(stack["StackStatus"])
+    reason = f" ({stack['StackStatusReason']})" if stack.get("StackStatusReason") else ""
+    told = f"{status}{reason}"
+    if status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
+        if stack.get("EnableTerminationProtection"):
+            return report.problem(
+                f"{told}: its creation failed, and it is protected against deletion", UNPROTECT.format(name=name)
+            )
+        return report.warning(f"{told}: its creation failed", "make deploy deletes it and creates it again")
+    if status in ("CREATE_FAILED", "UPDATE_FAILED", "UPDATE_ROLLBACK_FAILED"):
+        return report.problem(f"{told}: it is neither updated nor rolled back", ROLL_BACK.format(name=name))
+    if status == "DELETE_FAILED":
+        return report.problem(f"{told}: it could not be deleted", DELETE.format(name=name))
+    if status == "REVIEW_IN_PROGRESS":
+        return report.warning(f"{told}: a deployment was cut off before it began", "make deploy completes it")
+    if status.endswith("_IN_PROGRESS"):
+        return report.warning(
+            f"{told}: a deployment is under way, or was cut off and goes on in AWS",
+            "make deploy waits for it and completes the rest",
+        )
+    if status == "UPDATE_ROLLBACK_COMPLETE":
+        return report.warning(
+            f"{told}: the last update failed and was undone",
+            f"see why in the events of the stack {name}, then make deploy",
+        )
+    return report.ok(status)
