@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit bench deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit bench bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the pinned packages and the CDK CLI, where they are not there yet
 	@$(PYTHON) cicada_local/install.py
@@ -73,5 +73,8 @@ bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.semantic_cache
 	@$(VENV)/python -m benchmarks.first_chunk
 
-deploy: setup ## deploy to your AWS account; fill in cdk.json first (docs/deploy.md)
-	@npx cdk deploy --all
+bootstrap: setup ## prepare your AWS account for the CDK, once for each Region (docs/deploy.md)
+	@$(VENV)/python -m cicada_deploy bootstrap $(ARGS)
+
+deploy: setup ## check, deploy to your AWS account, and check again; completes what was cut off (docs/deploy.md)
+	@$(VENV)/python -m cicada_deploy deploy $(ARGS)

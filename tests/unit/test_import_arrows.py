@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "cicada": set(),
     "cicada_cli": {"cicada", "cicada_client", "cicada_evaluation"},
     "cicada_client": {"cicada"},
+    "cicada_deploy": {"cicada_cli"},
     "cicada_evaluation": {"cicada"},
     "cicada_local": {"cicada"},
     "lambdas": {"cicada"},

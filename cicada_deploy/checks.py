@@ -1,0 +1,81 @@
+"""The doctor's checks around a deployment, told on this terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, Aws
+from cicada_cli.doctor.account import identify
+from cicada_cli.doctor.command import ports_of
+from cicada_cli.doctor.examine import Report, Wanted, examine
+from cicada_cli.doctor.findings import Finding, Status, worst
+from cicada_cli.doctor.view import finding_lines, lines
+from cicada_deploy.cdk import ROOT
+
+BYPASS = 'To deploy nevertheless: make deploy ARGS="--no-checks"'
+
+
+class Doctor:
+    """Looks at one account before and after."""
+
+    def __init__(self, aws: Aws, region: str | None, *, settings: str | None, checks: bool) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            aws: how to reach the account.
+            region: where; None where none is named.
+            settings: a file in place of ``cdk.json``.
+            checks: whether more than the credentials is looked at.
+        """
+        self._wanted = Wanted(project=ROOT, region=region)
+        self._ports = ports_of(aws, self._wanted, settings)
+        self._checks = checks
+
+    def account(self) -> str | None:
+        """The account's number; None, and the reason is told, where it cannot be reached."""
+        who, finding = identify(self._ports.calls, self._ports.elsewhere, self._wanted.region)
+        if who is None:
+            _tell([finding])
+            return None
+        return who.account
+
+    def before(self) -> bool:
+        """Whether nothing stands against a deployment; what does is told, and what is to be known."""
+        if not self._checks:
+            return True
+        report = self._examine("before")
+        _tell([finding for finding in report.findings if finding.status is not Status.OK])
+        if worst(report.findings) is not Status.PROBLEM:
+            return True
+        print(f"Not ready to deploy: nothing was created or changed. {BYPASS}", file=sys.stderr)
+        return False
+
+    def after(self) -> bool:
+        """Whether the deployment works, as far as can be seen; all that was looked at is told."""
+        if not self._checks:
+            return True
+        report = self._examine("deployed")
+        print("\n".join(lines(report)))
+        return worst(report.findings) is not Status.PROBLEM
+
+    def after_failure(self) -> None:
+        """Say in what state the stacks are, and what completes the deployment."""
+        report = self._examine("before", only_stacks=True)
+        _tell([one for one in report.findings if one.check == "stacks" and one.status is not Status.OK])
+        print("Not deployed as a whole. Run the same command to complete it.", file=sys.stderr)
+
+    def _examine(self, stage: str, *, only_stacks: bool = False) -> Report:
+        wanted = Wanted(
+            project=self._wanted.project,
+            region=self._wanted.region,
+            stage=stage,
+            only_stacks=only_stacks,
+            url=os.environ.get("CICADA_URL") or None,
+        )
+        return examine(wanted, self._ports, DEFAULT_STACK_PREFIX)
+
+
+def _tell(findings: list[Finding]) -> None:
+    for finding in findings:
+        print("\n".join(finding_lines(finding)), file=sys.stderr)
