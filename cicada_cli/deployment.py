@@ -81,6 +81,7 @@ class DeploymentChoice:
     embedding_dimensions: int | None = None
     vector_index_arn: str | None = None
     requests_table: str | None = None
+    user_pool_id: str | None = None
     ingest_machine_arn: str | None = None
     reranker_model_id: str | None = None
     expansion_model_id: str | None = None
@@ -165,6 +166,7 @@ _OPTIONS = {
     "embedding_dimensions": "--dimensions",
     "vector_index_arn": "--vector-index",
     "requests_table": "--table",
+    "user_pool_id": "--user-pool",
     "ingest_machine_arn": "--ingest-machine",
     "reranker_model_id": "--reranker",
     "expansion_model_id": "--expansion-model",
@@ -296,6 +298,8 @@ def discover(
     given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name, None)) is not None}
     if "issuer" in given and "client_id" in given:
         given["auth_mode"] = "oidc"
+    if "user_pool_id" in given:
+        given["auth_mode"] = "cognito"
     if "page" in given:
         given = PageConfig.read(given["page"]).values() | given
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)

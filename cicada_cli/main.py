@@ -17,7 +17,7 @@ from typing import get_args
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
-from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
+from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.chat import Chat, history_file, remembered_lines
 from cicada_cli.credentials import token_source
@@ -45,6 +45,7 @@ from cicada_cli.search import search
 from cicada_cli.session import ClientSession
 from cicada_cli.text import clipped, one_line
 from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
+from cicada_cli.users import add_users
 from cicada_cli.views import view_for
 
 TRACEBACK_VARIABLE = "CICADA_TRACEBACK"
@@ -107,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_connection(chatting)
     chatting.set_defaults(run=_chat)
 
+    add_users(commands, _users, _add_aws)
     add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, _add_aws)
 
     add_load(commands, _load, _add_index)
@@ -322,6 +324,14 @@ def _profile(args: argparse.Namespace) -> Exit:
         return profiles.profile(session, args, console())
 
 
+def _users(command: Callable[[argparse.Namespace, Deployment], Exit]) -> Callable[[argparse.Namespace], Exit]:
+    def run(args: argparse.Namespace) -> Exit:
+        deployment = _deployment(args, users.NEEDS)
+        return users.guarded(lambda: command(args, deployment))
+
+    return run
+
+
 def _login(args: argparse.Namespace) -> Exit:
     return login(_deployment(args, LOGIN), store_of_user(), browser=not args.no_browser)
 
@@ -463,6 +473,7 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         embedding_dimensions=given.get("dimensions"),
         vector_index_arn=given.get("vector_index"),
         requests_table=given.get("table"),
+        user_pool_id=given.get("user_pool"),
         ingest_machine_arn=given.get("ingest_machine"),
         reranker_model_id=given.get("reranker"),
         expansion_model_id=given.get("expansion_model"),

@@ -1,0 +1,262 @@
+"""``cicada users``: who may sign in to a deployment with a user pool, and whose access ends."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit, UsageError
+from cicada_cli.output import complain, say, say_json
+from cicada_cli.user_pool import PoolUser, UserExists, UserPool, UserPoolFault, UserUnknown, temporary_password
+
+if TYPE_CHECKING:
+    from cicada.revocation import Revocations
+
+NEEDS = ("requests_table", "auth_mode")
+"""What these commands must know of the deployment; the user pool comes with the mode."""
+DEFAULT_GROUP = "users"
+"""Where a new user goes if no group is named and the pool has this one."""
+
+Run = Callable[[argparse.Namespace], Exit]
+
+
+def add_users(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[Callable[[argparse.Namespace, Deployment], Exit]], Run],
+    add_aws: Callable[[argparse._ArgumentGroup], None],
+) -> None:
+    """Add the commands to the grammar; ``run`` finds the deployment for one."""
+    users = commands.add_parser("users", help="manage users", description="Manage the users of a deployment.")
+    actions = users.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    adding = actions.add_parser("add", help="add a user", description="Add a user, who is mailed a first password.")
+    adding.add_argument("email", metavar="EMAIL", help="the user's e-mail address")
+    adding.add_argument(
+        "--group",
+        action="append",
+        metavar="GROUP",
+        help=f"a group; can be repeated (default: {DEFAULT_GROUP})",
+    )
+    adding.add_argument(
+        "--password-once", action="store_true", help="print the first password in place of mailing it; it is shown once"
+    )
+    adding.set_defaults(run=run(_add))
+
+    listing = actions.add_parser("list", help="list users", description="List the users with their groups.")
+    listing.set_defaults(run=run(_list))
+
+    removing = actions.add_parser("remove", help="remove a user", description="Delete a user; access ends at once.")
+    removing.add_argument("email", metavar="EMAIL", help="the user's e-mail address")
+    removing.set_defaults(run=run(_remove))
+
+    grouping = actions.add_parser(
+        "groups", help="show or change groups", description="List the groups, or show and change those of a user."
+    )
+    grouping.add_argument("email", metavar="EMAIL", nargs="?", help="the user's e-mail address")
+    grouping.add_argument("--add", action="append", default=[], metavar="GROUP", help="add to this group")
+    grouping.add_argument("--remove", action="append", default=[], metavar="GROUP", help="remove from this group")
+    grouping.set_defaults(run=run(_groups))
+
+    revoking = actions.add_parser(
+        "revoke", help="end a user's sign-ins", description="Sign a user out everywhere; the user may sign in again."
+    )
+    revoking.add_argument("user", metavar="USER", help="the user's e-mail address, or the subject of the tokens")
+    revoking.set_defaults(run=run(_revoke))
+
+    for parser in actions.choices.values():
+        parser.add_argument("--json", action="store_true", help="a JSON object, or a list of them")
+        group = parser.add_argument_group("deployment")
+        group.add_argument("--user-pool", metavar="ID", help="the user pool")
+        group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
+        add_aws(group)
+
+
+def revocations_of(deployment: Deployment) -> Revocations:
+    """Where a deployment notes whose tokens it refuses."""
+    from botocore.config import Config
+
+    from cicada.revocation import DynamoDbRevocations
+
+    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
+    return DynamoDbRevocations(deployment.aws.client("dynamodb", config), deployment.requests_table)
+
+
+def guarded(command: Callable[[], Exit]) -> Exit:
+    """Carry a command out, and tell of what it could not do."""
+    from cicada.revocation import RevocationFault
+
+    try:
+        return command()
+    except UserUnknown as error:
+        complain(f"there is no user {error}; `cicada users list` lists them")
+    except UserPoolFault as error:
+        complain(str(error))
+    except RevocationFault as error:
+        complain(f"the revocation could not be noted: {error}. The same command tries again")
+    return Exit.FAILED
+
+
+def _pool(deployment: Deployment) -> UserPool:
+    if deployment.user_pool_id is None:
+        who = "nobody signs in" if not deployment.wants_sign_in else f"its users are those of {deployment.issuer}"
+        raise UsageError(f"the deployment has no user pool: {who}")
+    return UserPool.of(deployment.aws, deployment.user_pool_id)
+
+
+# --- commands ---
+
+
+def _add(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    if args.email.count("@") != 1 or any(character.isspace() for character in args.email):
+        raise UsageError(f"{args.email} is not an e-mail address")
+    pool = _pool(deployment)
+    groups = _known_groups(pool, args.group)
+    password = temporary_password() if args.password_once else None
+    added = True
+    try:
+        pool.create(args.email, password)
+    except UserExists:
+        added = False
+    user = pool.user(args.email)
+    if not added and password is not None:
+        password = _renewed(pool, user, password)
+    for group in groups:
+        pool.join(user, group)
+    user = pool.user(args.email)
+    if args.json:
+        say_json({**described(user), "added": added, "temporaryPassword": password})
+        return Exit.DONE
+    for line in _told(user, deployment, added=added, password=password):
+        say(line)
+    return Exit.DONE
+
+
+def _renewed(pool: UserPool, user: PoolUser, password: str) -> str | None:
+    """Give a user who has never signed in another first password; one who has keeps the own."""
+    if not user.invited:
+        return None
+    pool.set_temporary_password(user, password)
+    return password
+
+
+def _told(user: PoolUser, deployment: Deployment, *, added: bool, password: str | None) -> list[str]:
+    groups = f", in {', '.join(user.groups)}" if user.groups else ""
+    lines = [f"{'Added' if added else 'Already there:'} {user.email}{groups}."]
+    if password is not None:
+        lines += [f"First password, shown once: {password}", "It is changed at the first sign-in, within seven days."]
+    elif added:
+        lines.append("A first password is on its way by e-mail.")
+    page = f" --page {deployment.page}" if deployment.page else ""
+    return [*lines, f"Sign in: cicada login{page}"]
+
+
+def _list(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    users = _pool(deployment).users()
+    if args.json:
+        say_json([described(user) for user in users])
+        return Exit.DONE
+    for user in users:
+        say("\t".join((user.email, _state(user), ", ".join(user.groups), user.subject)))
+    return Exit.DONE
+
+
+def _remove(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    """Delete a user. In this order, what was interrupted can be completed: the subject is known until the end."""
+    pool = _pool(deployment)
+    user = pool.user(args.email)
+    pool.disable(user)
+    revocations_of(deployment).revoke(user.subject, up_to=pool.sign_out(user))
+    pool.delete(user)
+    return _done(args, f"Removed {user.email}; tokens up to now are refused.", described(user) | {"removed": True})
+
+
+def _groups(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    pool = _pool(deployment)
+    if args.email is None:
+        if args.add or args.remove:
+            raise UsageError("an e-mail address is required: cicada users groups EMAIL --add GROUP")
+        return _list_groups(args, pool)
+    _known_groups(pool, [*args.add, *args.remove])
+    user = pool.user(args.email)
+    for group in args.add:
+        pool.join(user, group)
+    for group in args.remove:
+        pool.leave(user, group)
+    user = pool.user(args.email)
+    when = " A token has them from its next refresh on." if args.add or args.remove else ""
+    told = f"{user.email}: {', '.join(user.groups) or 'in no group'}.{when}"
+    return _done(args, told, described(user))
+
+
+def _list_groups(args: argparse.Namespace, pool: UserPool) -> Exit:
+    found = sorted(pool.groups().items())
+    if args.json:
+        say_json([{"group": name, "description": description} for name, description in found])
+        return Exit.DONE
+    for name, description in found:
+        say(f"{name}\t{description}".rstrip())
+    return Exit.DONE
+
+
+def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone."""
+    subject, up_to = args.user, int(time.time())
+    if deployment.user_pool_id is not None:
+        pool = UserPool.of(deployment.aws, deployment.user_pool_id)
+        try:
+            user = pool.user(args.user)
+            subject, up_to = user.subject, pool.sign_out(user)
+        except UserUnknown:
+            if "@" in args.user:
+                raise
+    elif not deployment.wants_sign_in:
+        raise UsageError("nobody signs in to this deployment")
+    revocations_of(deployment).revoke(subject, up_to=up_to)
+    return _done(args, f"Tokens of {args.user} up to now are refused.", {"subject": subject, "refusedUpTo": up_to})
+
+
+# --- what is shown ---
+
+
+def described(user: PoolUser) -> dict[str, Any]:
+    """A user as plain data."""
+    return {
+        "email": user.email,
+        "subject": user.subject,
+        "status": user.status,
+        "enabled": user.enabled,
+        "groups": list(user.groups),
+        "createdAt": user.created_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    }
+
+
+def _state(user: PoolUser) -> str:
+    if not user.enabled:
+        return "disabled"
+    return "invited" if user.invited else user.status.lower()
+
+
+def _done(args: argparse.Namespace, told: str, data: dict[str, Any]) -> Exit:
+    if args.json:
+        say_json(data)
+    else:
+        say(told)
+    return Exit.DONE
+
+
+def _known_groups(pool: UserPool, asked: Sequence[str] | None) -> list[str]:
+    """The groups that were asked for; the usual one, where the pool has it, if none was.
+
+    Raises:
+        UsageError: the pool does not have one of them.
+    """
+    known = pool.groups()
+    if asked is None:
+        return [DEFAULT_GROUP] if DEFAULT_GROUP in known else []
+    if missing := [group for group in asked if group not in known]:
+        raise UsageError(f"there is no group {', '.join(missing)}; the pool has {', '.join(sorted(known)) or 'none'}")
+    return list(asked)
