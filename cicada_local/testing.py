@@ -236,6 +236,11 @@ class LocalCloud:
             self._process = None
 
     @property
+    def home(self) -> Path:
+        """Its folder."""
+        return self._home
+
+    @property
     def logs(self) -> Path:
         """The folder of its logs: one a function, the deployment's and its own."""
         return self._home / "logs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cicada.models.embedding_models import embedding_model
 from cicada.models.model_ids import read_endpoint_id, read_model_id
 from cicada_cli.doctor.calls import CallFailed, Calls, Failure
 from cicada_cli.doctor.explaining import explained
@@ -165,9 +166,13 @@ def _call(calls: Calls, model_id: str, settings: Sequence[str], dimensions: int)
 
 
 def _embed(calls: Calls, model_id: str, dimensions: int) -> str:
-    body = json.dumps({"inputText": "Hi", "dimensions": dimensions, "normalize": True})
+    model = embedding_model(model_id, dimensions)
+    body = json.dumps(model.body(["Hi"], dimensions, "query"))
     answer = calls("bedrock-runtime", "InvokeModel", modelId=model_id, body=body)
-    length = len(json.loads(answer["body"].read()).get("embedding", ()))
+    try:
+        length = len(model.vectors(json.loads(answer["body"].read()))[0])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CallFailed(Failure.REFUSED, "bedrock-runtime", "InvokeModel", "Unreadable", repr(error)) from error
     if length != dimensions:
         message = f"gives vectors of {length} dimensions; models.embeddingDimensions asks for {dimensions}"
         raise CallFailed(Failure.REFUSED, "bedrock-runtime", "InvokeModel", "Dimensions", message)
@@ -184,7 +189,7 @@ _REFUSALS = {
     "legacy": ("the model is a legacy one, closed to accounts that do not use it", "choose a newer model"),
 }
 """Words in the refusals that Bedrock is known to send, with what they mean and what helps."""
-_NOT_TO_BE_CALLED = ("ValidationException", "ResourceNotFoundException", "Dimensions")
+_NOT_TO_BE_CALLED = ("ValidationException", "ResourceNotFoundException", "Dimensions", "Unreadable")
 
 
 def _refused(report: Reporter, failed: CallFailed) -> Finding:

@@ -183,6 +183,23 @@ def test_the_embedding_model_is_asked_for_one_vector() -> None:
     assert "256 dimensions" in finding.message
 
 
+def test_other_embedding_models_are_asked_in_their_own_words() -> None:
+    body = json.dumps({"embeddings": {"float": [[0.1] * 512]}}).encode()
+    answer: Step = (
+        "bedrock-runtime.InvokeModel",
+        {"body": StreamingBody(io.BytesIO(body), len(body)), "contentType": "a"},
+    )
+    setting = "models.embeddingModelId"
+    (finding,) = check("cohere.embed-v4:0", available(), answer, setting=setting, dimensions=512)
+    assert finding.message.startswith("embeds in 512 dimensions")
+    unreadable: Step = (
+        "bedrock-runtime.InvokeModel",
+        {"body": StreamingBody(io.BytesIO(b"{}"), 2), "contentType": "a"},
+    )
+    (finding,) = check("cohere.embed-v4:0", available(), unreadable, setting=setting, dimensions=512)
+    assert finding.status is Status.PROBLEM
+
+
 def test_re_ranking_models_are_not_called() -> None:
     (finding,) = check("amazon.rerank-v1:0", available(), setting="retrieval.rerankerModelId")
     assert finding.status is Status.OK
