@@ -117,6 +117,9 @@ class GatewayStack(Stack):
                 **issuer.environment(),
                 "ALLOWED_ORIGINS": ",".join(auth.allowed_origins),
                 **({} if auth.tenant_claim is None else {"TENANT_CLAIM": auth.tenant_claim}),
+                **({} if auth.groups_in is None else {"GROUPS_CLAIM": auth.groups_in}),
+                "REQUIRED_GROUPS": ",".join(auth.required_groups),
+                "TOKEN_IN_URL": str(auth.token_in_url).lower(),
             },
         ).function
 

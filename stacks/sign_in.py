@@ -49,14 +49,14 @@ class TokenIssuer:
         """The issuer that the deployer names."""
         if auth.issuer is None or auth.audience is None:
             raise ValueError("oidc without an issuer and an audience")
-        keys_url = auth.jwks_url or f"{auth.issuer.rstrip('/')}/.well-known/jwks.json"
-        return cls(auth.issuer, auth.audience, auth.client_id or auth.audience, auth.scopes, keys_url)
+        return cls(auth.issuer, auth.audience, auth.client_id or auth.audience, auth.scopes, auth.jwks_url)
 
     def environment(self) -> dict[str, str]:
         """The authorizer's variables."""
         return {
             "JWT_ISSUER": self.issuer,
             "JWT_AUDIENCE": self.audience,
+            **({} if self.client_id == self.audience else {"JWT_CLIENT_ID": self.client_id}),
             **({} if self.keys_url is None else {"JWKS_URL": self.keys_url}),
         }
 

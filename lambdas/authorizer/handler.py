@@ -5,42 +5,49 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from jwt import PyJWKClient
 
-from cicada.authorization import ForbiddenOrigin, TokenVerifier
+from cicada.authorization import Forbidden, TokenRules, TokenVerifier
 from cicada.errors import Unauthorized
+from cicada.issuer_keys import IssuerKeys, IssuerUnavailable
 from cicada.settings import AuthorizerSettings
-from cicada.telemetry import logger
+from cicada.telemetry import logger, metrics
 
 settings = AuthorizerSettings.read(os.environ)
 verifier = TokenVerifier(
-    PyJWKClient(settings.jwks_url, cache_keys=True, lifespan=3600, timeout=3),
-    issuer=settings.jwt_issuer,
-    audience=settings.jwt_audience,
+    IssuerKeys(settings.jwt_issuer, settings.jwks_url or None),
+    TokenRules(
+        settings.jwt_issuer,
+        settings.audiences(),
+        tenant_claim=settings.tenant_claim or None,
+        groups_claim=settings.groups_claim or None,
+        required_groups=settings.groups(),
+    ),
     origins=settings.origins(),
-    tenant_claim=settings.tenant_claim or None,
+    token_in_url=settings.token_in_url,
 )
 
 
+@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Allow a connection, deny a wrong origin (403), refuse an invalid token (401)."""
+    """Allow a connection; deny a wrong origin or group (403), refuse a bad token (401), fail without keys (500)."""
     try:
         identity = verifier.identify(event)
-    except ForbiddenOrigin as error:
+    except Forbidden as error:
         logger.warning("connection denied", extra={"why": str(error)})
+        metrics.add_metric(name="ConnectionsRefused", unit=MetricUnit.Count, value=1)
         return _policy("Deny", "denied", event["methodArn"])
     except Unauthorized as error:
         logger.info("connection refused", extra={"why": str(error)})
+        metrics.add_metric(name="ConnectionsRefused", unit=MetricUnit.Count, value=1)
         raise Exception("Unauthorized") from None
-    return _policy("Allow", identity.subject, event["methodArn"]) | {
-        "context": {
-            "subject": identity.subject,
-            "expires_at": str(identity.expires_at),
-            **({} if identity.tenant is None else {"tenant": identity.tenant}),
-        }
-    }
+    except IssuerUnavailable as error:
+        logger.error("the issuer's keys are unavailable", extra={"issuer": settings.jwt_issuer, "why": str(error)})
+        metrics.add_metric(name="IssuerUnavailable", unit=MetricUnit.Count, value=1)
+        raise
+    return _policy("Allow", identity.subject, event["methodArn"]) | {"context": identity.context()}
 
 
 def _policy(effect: str, principal: str, arn: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``$connect`` and ``$disconnect``: connections are not stored, only logged and counted.
+"""``$connect`` and ``$disconnect``: connections are not stored, only logged and counted; the subprotocol is chosen.
 
 A closed connection is taken off its requests by the next post to it: API Gateway does not promise ``$disconnect``.
 """
@@ -11,12 +11,13 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.identity import ANONYMOUS, asker_of, owner_of
+from cicada.subprotocols import chosen
 from cicada.telemetry import logger, metrics
 
 
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Accept a connection that the authorizer allowed; log when it opens and closes."""
     connection = event["requestContext"]
     identity = connection.get("authorizer") or {}
@@ -32,4 +33,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
         },
     )
     metrics.add_metric(name="ConnectionsOpened" if opened else "ConnectionsClosed", unit=MetricUnit.Count, value=1)
-    return {"statusCode": 200}
+    return {"statusCode": 200, "headers": chosen(event) if opened else {}}

@@ -79,6 +79,7 @@ class Issuer:
             "sub": subject,
             "iss": ISSUER,
             "aud": AUDIENCE,
+            "iat": int(time.time()),
             "exp": int(time.time() + lasts_s),
         } | claims
         token = jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
@@ -115,6 +116,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "audience": AUDIENCE,
             "jwksUrl": "https://issuer.example/jwks.json",
             "allowedOrigins": [],
+            "tokenInUrl": True,
         },
         "ingest": {"quietS": 5},
         "knowledge": {"enabled": False},  # the plain chain; test_campaign.py has a deployment with it
@@ -150,7 +152,7 @@ def connect(cloud: SearchedCloud, issuer: Issuer, user: str) -> Iterator[Any]:
 
         def open_socket(subject: str = user, **claims: Any) -> Socket:
             token = issuer.token(subject, **claims)
-            return opened.enter_context(Socket(f"{cloud.websocket_url}?token={token}"))
+            return opened.enter_context(Socket(cloud.websocket_url, token))
 
         yield open_socket
 

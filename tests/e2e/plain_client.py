@@ -8,17 +8,29 @@ from typing import Any, Self
 from uuid import uuid4
 
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from cicada.subprotocols import BEARER, PROTOCOL
 
 TERMINAL = ("complete", "error")
 PATIENCE_S = 60
 
 
+def offers(token: str | None) -> list[Subprotocol] | None:
+    """The subprotocols that a browser offers with a token."""
+    return None if token is None else [Subprotocol(PROTOCOL), Subprotocol(f"{BEARER}{token}")]
+
+
 class Socket:
     """One WebSocket."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """Connect; a token is offered as a browser does it."""
         self._opened = contextlib.ExitStack()
-        self._socket = self._opened.enter_context(connect(url, open_timeout=PATIENCE_S, close_timeout=1))
+        self._socket = self._opened.enter_context(
+            connect(url, subprotocols=offers(token), open_timeout=PATIENCE_S, close_timeout=1)
+        )
+        self.subprotocol = self._socket.subprotocol
         self.frames: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:

@@ -9,7 +9,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as open_websocket
 
-from tests.e2e.plain_client import Socket, of, whole
+from cicada.revocation import DynamoDbRevocations
+from tests.e2e.plain_client import Socket, of, offers, whole
 from tests.e2e.reading import COMPLEX, SIMPLE, eventually, slow_down, streams, types, whole_log
 from tests.support.questions import joined
 
@@ -166,10 +167,31 @@ def test_nobody_connects_without_a_valid_token(cloud, issuer, token):
         "audience": issuer.token(aud="another"),
         "key": issuer.token(kid=issuer.rsa_kid),  # signed by ES256, and names a key of another kind
     }
-    query = f"?token={tokens.get(token, token)}" if token else ""
-    with pytest.raises(InvalidStatus) as refused, open_websocket(cloud.websocket_url + query):
+    offered = offers(tokens.get(token, token)) if token else None
+    with pytest.raises(InvalidStatus) as refused, open_websocket(cloud.websocket_url, subprotocols=offered):
         pass
     assert refused.value.response.status_code == 401
+
+
+def test_a_browser_is_answered_with_the_protocol_and_never_with_its_token(connect):
+    assert connect().subprotocol == "cicada.v1"
+
+
+def test_a_revoked_user_is_refused_at_the_next_frame_and_returns_with_a_newer_token(cloud, connect, user):
+    now = int(time.time())
+    old, other = connect(iat=now - 10), connect("tamsin", iat=now - 10)
+    old.send("ping")
+    assert old.until("pong")
+    revocations = DynamoDbRevocations(cloud.client("dynamodb"), cloud.outputs["RequestsTable"])
+    revocations.revoke(user, up_to=now - 10)
+    for action in ({"action": "ping"}, {"action": "ask", "requestId": str(uuid4()), "query": SIMPLE}):
+        old.send(**action)
+        refused = old.until("error")
+        assert (refused["code"], refused["seq"]) == ("unauthorized", 0)
+    other.send("ping")
+    assert other.until("pong")
+    again = connect(iat=now - 9)
+    assert again.answer(SIMPLE)[-1]["type"] == "complete"
 
 
 def test_a_token_that_expires_on_an_open_socket_ends_its_right_to_speak(connect):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.page.browser import Browser
 
-ATTACKS = """(async (cloud, socket) => {
+ATTACKS = """(async (cloud, socket, token) => {
   const form = (fields) => new URLSearchParams(fields);
   const outcome = async (ask) => {
     try { const answer = await ask(); return answer.type === "opaque" ? "opaque" : `read ${answer.status}`; }
@@ -24,7 +24,7 @@ ATTACKS = """(async (cloud, socket) => {
     it.src = `${cloud}/icon.svg`;
   });
   const open = () => new Promise((done) => {
-    const it = new WebSocket(socket);
+    const it = new WebSocket(socket, ["cicada.v1", `cicada.bearer.${token}`]);
     it.onopen = () => done("open");
     it.onerror = () => done("refused");
   });
@@ -65,9 +65,9 @@ def foreign_url() -> Iterator[str]:
 
 
 def test_it_can_neither_read_nor_write_nor_open_a_socket(cloud, issuer, user, foreign_url):
-    socket = f"{cloud.websocket_url}?token={issuer.token(user)}"
+    token = issuer.token(user)
     with Browser() as browser, browser.page(foreign_url) as page:
-        found = page.run(f"{ATTACKS}('{cloud.endpoint_url}', '{socket}')")
+        found = page.run(f"{ATTACKS}('{cloud.endpoint_url}', '{cloud.websocket_url}', '{token}')")
     assert {found[one] for one in ("list", "bucket", "control", "image", "socket")} == {"refused"}
     assert {found[one] for one in ("stop", "stack", "invoke")} == {"opaque"}  # sent, answered by 403, and not readable
     assert_nothing_was_done(cloud)
@@ -76,9 +76,9 @@ def test_it_can_neither_read_nor_write_nor_open_a_socket(cloud, issuer, user, fo
 def test_a_name_that_is_bound_to_this_machine_reaches_no_more(cloud, issuer, user):
     """DNS rebinding: the attacker's page has the cloud's own origin, under a name of theirs."""
     rebound = cloud.endpoint_url.replace("localhost", "rebound.example")
-    socket = f"{cloud.websocket_url}?token={issuer.token(user)}".replace("localhost", "rebound.example")
+    socket = cloud.websocket_url.replace("localhost", "rebound.example")
     with Browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as browser, browser.page(rebound) as page:
-        found = page.run(f"{ATTACKS}('', '{socket}')")
+        found = page.run(f"{ATTACKS}('', '{socket}', '{issuer.token(user)}')")
     assert {found.pop(one) for one in ("image", "socket")} == {"refused"}
     assert set(found.values()) == {"read 403"}
     assert_nothing_was_done(cloud)

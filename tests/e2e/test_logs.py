@@ -18,7 +18,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as open_websocket
 
 from cicada.identity import asker_of
+from cicada.subprotocols import BEARER, PROTOCOL
 from tests.e2e.log_search import LogSearch
+from tests.e2e.plain_client import offers
 from tests.e2e.reading import eventually
 from tests.e2e.test_profiles import call
 
@@ -151,7 +153,7 @@ def test_refused_frames_are_logged_without_what_they_say(cloud, connect, words):
 
 
 def test_a_connection_is_closed_without_its_reason_in_the_log(cloud, issuer, user, words):
-    with open_websocket(f"{cloud.websocket_url}?token={issuer.token(user)}") as socket:
+    with open_websocket(cloud.websocket_url, subprotocols=offers(issuer.token(user))) as socket:
         socket.close(4321, words())
     assert logged(cloud, "4321", "Connection")
     assert cloud.leaks() == []
@@ -201,7 +203,11 @@ def test_refused_tokens_are_logged_without_what_they_say(cloud, issuer, words):
     ]
     before = len(cloud.lines_about("connection refused"))
     for token in tokens:
-        for query, headers in ((f"?token={token}", {}), ("", {"Authorization": f"Bearer {token}"})):
+        for query, headers in (
+            (f"?token={token}", {}),
+            ("", {"Authorization": f"Bearer {token}"}),
+            ("", {"Sec-WebSocket-Protocol": f"{PROTOCOL}, {BEARER}{token}"}),
+        ):
             with (
                 pytest.raises(InvalidStatus) as refused,
                 open_websocket(cloud.websocket_url + query, additional_headers=headers),

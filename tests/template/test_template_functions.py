@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from cicada.settings import (
@@ -113,13 +116,25 @@ def test_the_authorizer_reads_its_settings(shipped: Synthesis, full: Synthesis) 
     assert settings.jwt_issuer.startswith("<Cicada-SignIn.PublishOutputFnGetAttUsers0A0EEA89ProviderURL")
     assert settings.jwt_audience.startswith("<Cicada-SignIn.PublishOutputRefUsersClient")
     assert settings.jwks_url == f"{settings.jwt_issuer}/.well-known/jwks.json"
-    assert settings.origins() == frozenset()
+    assert settings.origins() == settings.groups() == frozenset()
+    assert settings.audiences() == {settings.jwt_audience}
+    assert (settings.groups_claim, settings.token_in_url) == ("cognito:groups", False)
     with_origins = AuthorizerSettings.read(full.environment("authorizer"))
     assert with_origins.jwt_issuer == "https://issuer.example.org/"
     assert with_origins.jwt_audience == "cicada"
     assert with_origins.jwks_url == "https://keys.example.org/"
     assert with_origins.origins() == {"https://a.example", "https://b.example"}
     assert (settings.tenant_claim, with_origins.tenant_claim) == ("", "org_id")
+    assert with_origins.audiences() == {"cicada", "cicada-page"}
+    assert (with_origins.groups_claim, with_origins.token_in_url) == ("roles", True)
+    assert with_origins.groups() == {"readers", "Cicada admins"}
+
+
+def test_the_authorizer_asks_the_issuer_where_its_keys_are(make: Callable[[dict[str, Any]], Synthesis]) -> None:
+    auth = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
+    environment = make({"auth": auth, "local": True}).environment("authorizer")
+    assert "JWKS_URL" not in environment
+    assert AuthorizerSettings.read(environment).jwks_url == ""
 
 
 def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:

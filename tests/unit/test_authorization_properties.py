@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from jwt import PyJWKClient
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm, get_default_algorithms
 
-from cicada.authorization import ALGORITHMS, MAX_SUBJECT_CHARS, KeysUnavailable, TokenVerifier
+from cicada.authorization import ALGORITHMS, MAX_SUBJECT_CHARS, TokenRules, TokenVerifier
 from cicada.errors import Unauthorized
+from cicada.issuer_keys import IssuerUnavailable
 
-ISSUER, AUDIENCE, TENANT_CLAIM = "https://issuer.example", "cicada", "org_id"
+ISSUER, AUDIENCE, CLIENT, TENANT_CLAIM = "https://issuer.example", "cicada", "the-page", "org_id"
 HOUR_S = 3_600
 NOW_S = int(time.time())
 
@@ -76,7 +77,8 @@ class Published(PyJWKClient):
         return self._document
 
 
-VERIFIER = TokenVerifier(Published(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset(), tenant_claim=TENANT_CLAIM)
+RULES = TokenRules(ISSUER, frozenset({AUDIENCE, CLIENT}), tenant_claim=TENANT_CLAIM)
+VERIFIER = TokenVerifier(Published(), RULES)
 
 
 def segment(value: Any) -> str:
@@ -113,6 +115,10 @@ def is_name(value: Any, most: int) -> bool:
 
 def is_valid(claims: dict[str, Any]) -> bool:
     audience = claims.get("aud")
+    if audience is None and claims.get("token_use") == "access":
+        audience = claims.get("client_id")
+        if isinstance(audience, list):
+            return False
     audiences = audience if isinstance(audience, list) else [audience]
     return (
         is_date(claims.get("exp"))
@@ -120,7 +126,8 @@ def is_valid(claims: dict[str, Any]) -> bool:
         and all(name not in claims or (is_date(claims[name]) and claims[name] <= NOW_S) for name in ("nbf", "iat"))
         and claims.get("iss") == ISSUER
         and all(isinstance(one, str) for one in audiences)
-        and AUDIENCE in audiences
+        and (AUDIENCE in audiences or CLIENT in audiences)
+        and ("token_use" not in claims or claims["token_use"] in (None, "id", "access"))
         and is_name(claims.get("sub"), MAX_SUBJECT_CHARS)
         and is_name(claims.get(TENANT_CLAIM), MAX_SUBJECT_CHARS)
     )
@@ -152,6 +159,8 @@ ODD_CLAIMS: dict[str, st.SearchStrategy[Any]] = {
     "iat": mostly(dates, odd),
     "iss": mostly(odd, st.just([ISSUER])),
     "aud": mostly(odd, st.sampled_from([[AUDIENCE], ["another", AUDIENCE], [AUDIENCE, 7], ["another"]])),
+    "token_use": mostly(st.sampled_from(["id", "access", "refresh"]), odd),
+    "client_id": mostly(st.sampled_from([AUDIENCE, CLIENT, "another"]), odd),
     "sub": odd,
     TENANT_CLAIM: odd,
 }
@@ -166,8 +175,11 @@ every_algorithm = sorted(get_default_algorithms())
 def claim_sets(draw: st.DrawFn) -> dict[str, Any]:
     known = {"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": NOW_S + HOUR_S, TENANT_CLAIM: "acme"}
     claims: dict[str, Any] = known | draw(mostly(overridden, st.just({})))
+    if draw(st.integers(0, 3)) == 0:  # an access token of Cognito's, whole or odd
+        claims = {name: value for name, value in claims.items() if name != "aud"}
+        claims = {"client_id": CLIENT, "token_use": "access"} | claims
     for name in draw(mostly(st.just(()), st.sampled_from(sorted(known)).map(lambda name: (name,)))):
-        del claims[name]
+        claims.pop(name, None)
     return claims
 
 
@@ -314,7 +326,7 @@ def test_a_refusal_repeats_nothing_of_the_token():
     "document", [{}, {"keys": []}, {"keys": 7}, {"keys": ["no key"]}, {"keys": [{"kty": "RSA", "alg": [1]}]}]
 )
 def test_keys_that_cannot_be_read_are_a_fault_of_ours_not_of_the_token(document):
-    verifier = TokenVerifier(Published(document), issuer=ISSUER, audience=AUDIENCE, origins=frozenset())
+    verifier = TokenVerifier(Published(document), RULES)
     token = jwt.encode({"sub": "mara"}, PRIVATE["p256"], algorithm="ES256", headers={"kid": "p256"})
-    with pytest.raises(KeysUnavailable):
+    with pytest.raises(IssuerUnavailable):
         verifier.verify(token)

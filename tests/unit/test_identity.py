@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from types import SimpleNamespace
 
@@ -10,16 +11,20 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from cicada.authorization import (
+    MAX_GROUPS_BYTES,
     MAX_SUBJECT_CHARS,
     MAX_TENANT_CHARS,
     ForbiddenOrigin,
     Identity,
-    KeysUnavailable,
+    NotInGroup,
+    TokenRules,
     TokenVerifier,
 )
 from cicada.errors import SettingsInvalid, Unauthorized
 from cicada.identity import ANONYMOUS, Caller, asker_of, caller_of
+from cicada.issuer_keys import IssuerUnavailable
 from cicada.settings import AnswerSettings, AuthorizerSettings, MessageProcessorSettings
+from cicada.subprotocols import BEARER, PROTOCOL, chosen, offered, offered_token
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -37,23 +42,30 @@ def token(key=KEY, algorithm="ES256", **claims):
     return jwt.encode(values, key, algorithm=algorithm)
 
 
-def verifier(*origins, tenant_claim=None):
+def verifier(*origins, audiences=(AUDIENCE,), token_in_url=False, **rules):
     return TokenVerifier(
-        Keys(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset(origins), tenant_claim=tenant_claim
+        Keys(),
+        TokenRules(ISSUER, frozenset(audiences), **rules),
+        origins=frozenset(origins),
+        token_in_url=token_in_url,
     )
 
 
-def connect(query=None, **headers):
-    return {"headers": headers, "queryStringParameters": query}
+def connect(token=None, **headers):
+    """The event of an upgrade that brings a token as a browser does."""
+    offered = {} if token is None else {"Sec-WebSocket-Protocol": f"{PROTOCOL}, {BEARER}{token}"}
+    return {"headers": offered | headers, "queryStringParameters": None}
 
 
-def test_a_valid_token_gives_subject_and_expiry():
-    expires = int(time.time()) + 60
-    assert verifier().identify(connect({"token": token(exp=expires)})) == Identity("mara", expires)
+def test_a_valid_token_gives_subject_and_dates():
+    now = int(time.time())
+    made = token(exp=now + 60, iat=now - 5)
+    assert verifier().identify(connect(made)) == Identity("mara", now + 60, issued_at=now - 5)
+    assert verifier().identify(connect(token(exp=now + 60))) == Identity("mara", now + 60)
 
 
 def test_a_token_may_come_in_the_authorization_header():
-    assert verifier().identify(connect(None, Authorization=f"Bearer {token()}")).subject == "mara"
+    assert verifier().identify(connect(Authorization=f"Bearer {token()}")).subject == "mara"
 
 
 @pytest.mark.parametrize(
@@ -76,16 +88,43 @@ def test_a_token_may_come_in_the_authorization_header():
 )
 def test_anything_less_is_refused(bad):
     with pytest.raises(Unauthorized):
-        verifier().identify(connect({"token": bad}))
+        verifier().identify(connect(bad))
 
 
-@pytest.mark.parametrize("claim", ["exp", "sub", "iss", "aud"])
+@pytest.mark.parametrize("claim", ["exp", "sub", "iss"])
 def test_a_missing_claim_is_named_for_the_log(claim):
     with pytest.raises(Unauthorized, match=f"MissingRequiredClaimError {claim}$"):
-        verifier().identify(connect({"token": token(**{claim: None})}))
+        verifier().identify(connect(token(**{claim: None})))
 
 
-@pytest.mark.parametrize("event", [connect(), connect({}), {}, connect(None, Authorization="Basic abc")])
+@pytest.mark.parametrize(
+    ("claims", "accepted"),
+    [
+        ({"aud": AUDIENCE, "token_use": "id"}, True),
+        ({"aud": ["another", AUDIENCE]}, True),
+        ({"aud": "the-page"}, True),
+        ({"aud": None, "client_id": AUDIENCE, "token_use": "access"}, True),
+        ({"aud": None, "client_id": "another", "token_use": "access"}, False),
+        ({"aud": None, "client_id": AUDIENCE}, False),
+        ({"aud": None, "client_id": AUDIENCE, "token_use": "id"}, False),
+        ({"aud": "another", "client_id": AUDIENCE, "token_use": "access"}, False),
+        ({"aud": None, "client_id": [AUDIENCE], "token_use": "access"}, False),
+        ({"aud": AUDIENCE, "token_use": "refresh"}, False),
+        ({"aud": AUDIENCE, "token_use": ["access"]}, False),
+        ({"aud": [AUDIENCE, 7]}, False),
+        ({"aud": None}, False),
+    ],
+)
+def test_id_and_access_tokens_for_this_deployment_are_accepted(claims, accepted):
+    ours = verifier(audiences=(AUDIENCE, "the-page"))
+    if accepted:
+        assert ours.identify(connect(token(**claims))).subject == "mara"
+        return
+    with pytest.raises(Unauthorized, match=r"aud|token_use"):
+        ours.identify(connect(token(**claims)))
+
+
+@pytest.mark.parametrize("event", [connect(), connect(""), {}, connect(Authorization="Basic abc")])
 def test_no_token_is_refused(event):
     with pytest.raises(Unauthorized):
         verifier().identify(event)
@@ -96,14 +135,14 @@ def test_keys_that_cannot_be_fetched_are_a_fault_of_ours_not_of_the_token():
         def get_signing_key_from_jwt(self, token):
             raise jwt.PyJWKClientConnectionError("no route")
 
-    ours = TokenVerifier(Unreachable(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset())
-    with pytest.raises(KeysUnavailable):
-        ours.identify(connect({"token": token()}))
+    ours = TokenVerifier(Unreachable(), TokenRules(ISSUER, frozenset({AUDIENCE})))
+    with pytest.raises(IssuerUnavailable, match="no route"):
+        ours.identify(connect(token()))
 
 
 def test_listed_origins_may_connect_and_no_other():
     ours = verifier("https://script.example")
-    good = {"token": token()}
+    good = token()
     assert ours.identify(connect(good, Origin="https://script.example")).subject == "mara"
     for headers in ({"Origin": "https://evil.example"}, {}):
         with pytest.raises(ForbiddenOrigin):
@@ -111,15 +150,84 @@ def test_listed_origins_may_connect_and_no_other():
 
 
 def test_the_tenant_is_read_from_the_claim_that_the_deployer_names():
-    claims = {"token": token(org_id="acme")}
-    assert verifier(tenant_claim="org_id").identify(connect(claims)).tenant == "acme"
-    assert verifier().identify(connect(claims)).tenant is None
+    made = token(org_id="acme")
+    assert verifier(tenant_claim="org_id").identify(connect(made)).tenant == "acme"
+    assert verifier().identify(connect(made)).tenant is None
 
 
 @pytest.mark.parametrize("tenant", [None, "", 7, ["acme"], "x" * (MAX_TENANT_CHARS + 1)])
 def test_a_token_without_a_tenant_is_refused_where_tenants_are_told_apart(tenant):
     with pytest.raises(Unauthorized, match="org_id"):
-        verifier(tenant_claim="org_id").identify(connect({"token": token(org_id=tenant)}))
+        verifier(tenant_claim="org_id").identify(connect(token(org_id=tenant)))
+
+
+def test_a_token_in_the_url_is_refused_unless_the_deployer_accepts_it():
+    event = {"headers": {}, "queryStringParameters": {"token": token()}}
+    with pytest.raises(Unauthorized, match=r"in the URL.*auth\.tokenInUrl"):
+        verifier().identify(event)
+    assert verifier(token_in_url=True).identify(event).subject == "mara"
+
+
+def test_a_token_that_comes_as_it_should_makes_the_url_irrelevant():
+    event = connect(token()) | {"queryStringParameters": {"token": "nonsense"}}
+    assert verifier().identify(event).subject == "mara"
+
+
+@pytest.mark.parametrize(
+    ("claim", "groups"),
+    [
+        (["readers", "staff"], ("readers", "staff")),
+        ("readers", ("readers",)),
+        (["staff", 7, None, "", "a,b", "staff", "x" * 129], ("staff",)),
+        (None, ()),
+        ({"readers": True}, ()),
+        ([], ()),
+    ],
+)
+def test_groups_are_read_from_the_claim_that_the_deployer_names(claim, groups):
+    made = token(roles=claim)
+    assert verifier(groups_claim="roles").identify(connect(made)).groups == groups
+    assert verifier().identify(connect(made)).groups == ()
+
+
+def test_only_users_in_a_required_group_may_connect():
+    ours = verifier(groups_claim="roles", required_groups=frozenset({"readers", "admins"}))
+    assert ours.identify(connect(token(roles=["staff", "readers"]))).groups == ("readers", "staff")
+    for roles in (["staff"], [], None, "reader", ["readers,admins"]):
+        with pytest.raises(NotInGroup) as refused:
+            ours.identify(connect(token(roles=roles)))
+        assert "auth.requiredGroups (admins, readers)" in str(refused.value)
+        assert "the token's roles" in str(refused.value)
+        assert "add the user to one" in str(refused.value)
+
+
+def test_the_context_of_a_connection_is_flat_and_bounded():
+    many = ["\U0001f600" * 10 + str(n) for n in range(40)]
+    made = token(roles=[*many, "readers"], iat=1, sub="s" * MAX_SUBJECT_CHARS, org_id="o" * MAX_TENANT_CHARS)
+    ours = verifier(groups_claim="roles", tenant_claim="org_id", required_groups=frozenset({"readers"}))
+    context = ours.verify(made).context()
+    assert context.keys() == {"subject", "expires_at", "issued_at", "tenant", "groups"}
+    assert all(isinstance(value, str) for value in context.values())
+    assert context["groups"].startswith("readers,")
+    assert len(json.dumps(context["groups"])) <= MAX_GROUPS_BYTES
+    assert len(json.dumps(context)) < 7_000  # with a policy it stays below API Gateway's 8 KB
+
+
+# --- the subprotocols of a browser ---
+
+
+def test_the_protocol_is_chosen_where_it_is_offered_and_the_token_never():
+    assert chosen(connect("abc")) == {"Sec-WebSocket-Protocol": "cicada.v1"}
+    assert chosen({"headers": {"sec-websocket-protocol": "graphql-ws,cicada.v1"}}) == chosen(connect("abc"))
+    for without in ({}, {"headers": None}, {"headers": {"Sec-WebSocket-Protocol": "cicada.bearer.abc, chat"}}):
+        assert chosen(without) == {}
+
+
+def test_a_header_may_come_in_several_lines():
+    lines = ["chat", f"{PROTOCOL},{BEARER}abc"]
+    event = {"headers": {"Sec-WebSocket-Protocol": lines[-1]}, "multiValueHeaders": {"Sec-Websocket-Protocol": lines}}
+    assert offered(event) == ["chat", PROTOCOL, f"{BEARER}abc"]
+    assert offered_token(event) == "abc"
 
 
 # --- every later frame ---
@@ -138,6 +246,13 @@ def test_a_frames_caller_is_the_connections_identity():
 def test_a_frames_tenant_is_the_connections():
     event = frame(subject="mara", expires_at="100", tenant="acme")
     assert caller_of(event, anonymous=False, now_s=99) == Caller("mara", "c1", "m1", "acme", 100)
+
+
+def test_a_frames_caller_has_the_identity_that_was_attached_to_the_connection():
+    identity = Identity("mara", 100, "acme", issued_at=40, groups=("readers", "the staff"))
+    caller = caller_of(frame(**identity.context()), anonymous=False, now_s=99)
+    assert (caller.issued_at, caller.groups) == (40, ("readers", "the staff"))
+    assert (caller.subject, caller.tenant, caller.expires_at) == ("mara", "acme", 100)
 
 
 @pytest.mark.parametrize(
@@ -188,9 +303,11 @@ def test_a_missing_or_wrong_setting_is_named_and_no_value_repeated():
 
 def test_origins_are_separated_by_commas():
     settings = AuthorizerSettings(
-        jwt_issuer="i", jwt_audience="a", jwks_url="u", allowed_origins=" https://a.example, https://b.example ,"
+        jwt_issuer="i", jwt_audience="a", allowed_origins=" https://a.example, https://b.example ,"
     )
     assert settings.origins() == {"https://a.example", "https://b.example"}
+    assert settings.audiences() == {"a"}
+    assert not settings.groups()
 
 
 def test_an_asker_is_told_from_another_in_the_logs_and_not_named():

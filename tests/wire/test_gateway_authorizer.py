@@ -41,6 +41,14 @@ def test_the_authorizer_is_asked_before_connect(guarded: House) -> None:
     assert asked["requestContext"]["connectionId"] == connected["connectionId"]
 
 
+def test_the_offered_subprotocols_reach_the_authorizer_and_connect(guarded: House) -> None:
+    guarded.functions["connect"] = lambda event: {"statusCode": 200, "headers": {"Sec-WebSocket-Protocol": "v1"}}
+    with guarded.open("?token=t", origin="o", subprotocols=["v1", "bearer.secret"]) as client:
+        assert client.subprotocol == "v1"
+    for function in ("authorizer", "connect"):
+        assert guarded.events[function][0]["headers"]["Sec-WebSocket-Protocol"] == "v1, bearer.secret"
+
+
 def test_the_authorizers_context_is_in_every_later_event_as_strings(guarded: House) -> None:
     guarded.functions["authorizer"] = lambda event: {
         "principalId": "beatrice",

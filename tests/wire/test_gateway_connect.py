@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import InvalidStatus, NegotiationError
 from websockets.sync.client import connect
 
 from cicada_local.gateway import (
@@ -125,6 +125,15 @@ def test_a_subprotocol_is_the_one_that_connect_returns(house: House) -> None:
     house.functions["connect"] = lambda event: {**OK, "headers": {"Sec-WebSocket-Protocol": "cicada"}}
     with house.open(subprotocols=["cicada", "token"]) as client:
         assert client.subprotocol == "cicada"
+
+
+@pytest.mark.parametrize("offered", [None, ["another"]])
+def test_a_subprotocol_that_was_not_offered_is_sent_too_and_fails_the_handshake(
+    house: House, offered: list[str] | None
+) -> None:
+    house.functions["connect"] = lambda event: {**OK, "headers": {"Sec-WebSocket-Protocol": "cicada"}}
+    with pytest.raises(NegotiationError), house.open(subprotocols=offered):
+        pass
 
 
 def test_no_extension_is_negotiated(house: House) -> None:

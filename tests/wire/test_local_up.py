@@ -28,6 +28,7 @@ from cicada_local.deploy import DeployFailed, deploy, sources_hash, synthesise
 from cicada_local.places import ROOT, Places
 from cicada_local.testing import CloudFailed, LocalCloud
 from cicada_local.up import read_settings
+from tests.e2e.plain_client import offers
 
 SCRIPT = [
     {
@@ -262,28 +263,31 @@ def _lives(pid: int) -> bool:
 
 
 class Issuer:
-    """Signs tokens, and publishes its keys where the test says."""
+    """Signs tokens, says where its keys are, and publishes them."""
 
-    issuer = "https://issuer.example"
+    url = "https://issuer.example"
     audience = "cicada-tests"
 
     def __init__(self) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self.asked = 0
+        self.asked: list[str] = []
 
     def token(self, subject: str = "aoi", **changed: object) -> str:
-        claims = {"iss": self.issuer, "aud": self.audience, "sub": subject, "exp": int(time.time()) + 600}
+        claims = {"iss": self.url, "aud": self.audience, "sub": subject, "exp": int(time.time()) + 600}
+        claims["groups"] = ["readers"]
         return jwt.encode({**claims, **changed}, self._key, algorithm="RS256", headers={"kid": "1"})
 
     @contextmanager
     def serve(self) -> Iterator[str]:
+        """Serve at the address that it gives, which becomes the tokens' issuer."""
         jwk = {**json.loads(RSAAlgorithm.to_jwk(self._key.public_key())), "kid": "1", "use": "sig", "alg": "RS256"}
-        body = json.dumps({"keys": [jwk]}).encode()
         issuer = self
 
         class Keys(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                issuer.asked += 1
+                issuer.asked.append(self.path)
+                about = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"}
+                body = json.dumps({"keys": [jwk]} if self.path == "/keys" else about).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.end_headers()
@@ -292,22 +296,44 @@ class Issuer:
             def log_message(self, *_: object) -> None: ...
 
         with serving(Keys) as port:
-            yield f"http://127.0.0.1:{port}/keys.json"
+            self.url = f"http://127.0.0.1:{port}"
+            yield self.url
 
 
-def test_connections_are_authorized_by_tokens_whose_keys_the_test_publishes(tmp_path: Path) -> None:
-    issuer = Issuer()
-    auth = {"mode": "oidc", "issuer": issuer.issuer, "audience": issuer.audience}
+def test_connections_are_authorized_by_tokens_of_an_issuer_that_says_where_its_keys_are(tmp_path: Path) -> None:
+    issuer, another = Issuer(), Issuer()
+    auth = {
+        "mode": "oidc",
+        "issuer": issuer.url,
+        "audience": issuer.audience,
+        "groupsClaim": "groups",
+        "requiredGroups": ["readers"],
+    }
+
+    def status(url: str, **offer: Any) -> int:
+        """How an upgrade is refused."""
+        with pytest.raises(InvalidStatus) as refused:
+            connect(url, **offer).__enter__()
+        return refused.value.response.status_code
+
     with (
-        issuer.serve() as keys_url,
-        LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment={"JWKS_URL": keys_url}) as cloud,
+        issuer.serve() as url,
+        LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment={"JWT_ISSUER": url}) as cloud,
     ):
-        with connect(f"{cloud.websocket_url}?token={issuer.token()}") as socket_:
-            socket_.send(json.dumps({"action": "ping"}))
-            assert json.loads(socket_.recv(20))["type"] == "pong"
-            assert len(cloud.connections()) == 1
-        for refused in (issuer.token(aud="others"), issuer.token(exp=1), Issuer().token(), "no.token.atall"):
-            with pytest.raises(InvalidStatus) as answer:
-                connect(f"{cloud.websocket_url}?token={refused}").__enter__()
-            assert answer.value.response.status_code in (401, 403)
-        assert issuer.asked >= 1
+        another.url = issuer.url
+        refused = [issuer.token(aud="others"), issuer.token(exp=1), another.token(), "no.token.atall"]
+        access = issuer.token(aud=None, client_id=issuer.audience, token_use="access")
+        for token in (issuer.token(), access):
+            with connect(cloud.websocket_url, subprotocols=offers(token)) as socket_:
+                assert socket_.subprotocol == "cicada.v1"
+                socket_.send(json.dumps({"action": "ping"}))
+                assert json.loads(socket_.recv(20))["type"] == "pong"
+                assert len(cloud.connections()) == 1
+        for token in refused:
+            assert status(cloud.websocket_url, subprotocols=offers(token)) == 401
+        assert status(cloud.websocket_url, subprotocols=offers(issuer.token(groups=["staff"]))) == 403
+        assert status(f"{cloud.websocket_url}?token={issuer.token()}") == 401
+        assert set(issuer.asked) == {"/.well-known/openid-configuration", "/keys"}
+        log = "".join(path.read_text() for path in cloud.logs.glob("*Authorizer*.log"))
+        assert "the token is in the URL" in log
+        assert "in none of auth.requiredGroups (readers)" in log

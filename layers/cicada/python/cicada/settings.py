@@ -82,15 +82,36 @@ class AuthorizerSettings(Environment):
 
     jwt_issuer: str
     jwt_audience: str
-    jwks_url: str
+    jwt_client_id: str = ""
+    """The audience of ID tokens, where that of access tokens is another."""
+    jwks_url: str = ""
+    """Where the issuer's keys are; by default the issuer is asked."""
     tenant_claim: str = ""
     """The claim that names the tenant; without it there are no tenants."""
+    groups_claim: str = ""
+    """The claim that lists the user's groups; without it there are none."""
+    required_groups: str = ""
+    """Groups one of which a user must be in, separated by commas; all users may connect when empty."""
+    token_in_url: bool = False
+    """Whether a token may come in the URL."""
     allowed_origins: str = ""
     """Origins from which a browser may connect, separated by commas; any when empty."""
 
     def origins(self) -> frozenset[str]:
         """The allowed origins, empty for any."""
-        return frozenset(origin.strip() for origin in self.allowed_origins.split(",") if origin.strip())
+        return _listed(self.allowed_origins)
+
+    def groups(self) -> frozenset[str]:
+        """The required groups, empty for none."""
+        return _listed(self.required_groups)
+
+    def audiences(self) -> frozenset[str]:
+        """The accepted audiences."""
+        return _listed(f"{self.jwt_audience},{self.jwt_client_id}")
+
+
+def _listed(value: str) -> frozenset[str]:
+    return frozenset(one.strip() for one in value.split(",") if one.strip())
 
 
 class AnswerSettings(ProfileSettings):

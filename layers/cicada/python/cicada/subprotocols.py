@@ -1,0 +1,37 @@
+"""The WebSocket subprotocols that a client offers on connecting: the protocol's name and, from browsers, the token.
+
+A browser cannot set headers on a WebSocket. It can offer subprotocols, which travel in the header
+``Sec-WebSocket-Protocol`` and not in the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PROTOCOL = "cicada.v1"
+"""The protocol's name: chosen wherever it is offered."""
+BEARER = "cicada.bearer."
+"""Before the token."""
+HEADER = "Sec-WebSocket-Protocol"
+
+
+def offered(event: Mapping[str, Any]) -> list[str]:
+    """The subprotocols that the client of a ``$connect`` event offers, in its order."""
+    lines = [
+        line
+        for name, values in (event.get("multiValueHeaders") or {}).items()
+        if name.lower() == HEADER.lower()
+        for line in values
+    ] or [line for name, line in (event.get("headers") or {}).items() if name.lower() == HEADER.lower()]
+    return [one.strip() for line in lines for one in str(line).split(",") if one.strip()]
+
+
+def offered_token(event: Mapping[str, Any]) -> str:
+    """The token among them; empty if there is none."""
+    return next((one.removeprefix(BEARER) for one in offered(event) if one.startswith(BEARER)), "")
+
+
+def chosen(event: Mapping[str, Any]) -> dict[str, str]:
+    """The header that answers the client: it must name one of the offered, and a client that offered none gets none."""
+    return {HEADER: PROTOCOL} if PROTOCOL in offered(event) else {}
