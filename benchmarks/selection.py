@@ -54,6 +54,8 @@ from cicada_local.bedrock.tools import Tool
 from tests.wire.bedrock_service import BedrockService, serving
 
 MODEL_ID = "local.extractive"
+CALL_S = 60.0
+"""Seconds for one call: a busy machine makes it slow, and is no failure of what is measured."""
 SPLITS = ("tuning", "held_aside")
 
 
@@ -106,7 +108,7 @@ def stand_in() -> Iterator[BedrockService]:
 
 def beside_each_other(model: StructuredModel, extractor: Extractor, catalogue: Catalogue) -> Way:
     """The selector and an extractor at once."""
-    selector = ModelSelector(model)
+    selector = ModelSelector(model, time_budget_s=CALL_S)
 
     def asked(question: str, limits: SearchLimits) -> tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]:
         with ThreadPoolExecutor(2) as pool:
@@ -132,7 +134,7 @@ def routers(model: StructuredModel, names: NameSource, catalogue: Catalogue, *, 
     ) -> tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]:
         naming = extracting_prompt(question, of)
         prompt = Prompt(f"{selecting_system(of)}\n\n{naming.system}", naming.user)
-        route = fill_form(model, prompt, forms[of.collections[0].collection], "route", limits)
+        route = fill_form(model, prompt, forms[of.collections[0].collection], "route", limits, time_budget_s=CALL_S)
         given = NamesFound.model_validate(route.model_dump(include={"names"}))
         found = named_of(question, given, names.names(catalogue, limits), MIN_ENTITY_CONFIDENCE)
         return choices_of(route, of, MIN_INTENTION_CONFIDENCE), found
@@ -195,8 +197,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with campaign(args.campaign) as (reader, catalogue), stand_in() as service:
         model = BedrockStructuredModel(service.client(), MODEL_ID, max_tokens=FILLING_MAX_TOKENS)
         names = IndexNames(reader)
+        extractor = ModelExtractor(model, names=names, time_budget_s=CALL_S)
         ways: Mapping[str, Way] = {
-            "selector beside extractor": beside_each_other(model, ModelExtractor(model, names=names), catalogue),
+            "selector beside extractor": beside_each_other(model, extractor, catalogue),
             "selector beside gazetteer": beside_each_other(model, Gazetteer(names), catalogue),
             "routers, one after the other": routers(model, names, catalogue, at_once=1),
             "routers, side by side": routers(model, names, catalogue, at_once=len(catalogue.collections)),

@@ -188,7 +188,8 @@ def _lower_a_limit_of_host(target: Target) -> None:
 
 
 def _slow_host_down(target: Target) -> None:
-    os.setpriority(os.PRIO_PROCESS, target.host, 1)
+    now = os.getpriority(os.PRIO_PROCESS, target.host)  # of a nice process it cannot be raised
+    os.setpriority(os.PRIO_PROCESS, target.host, min(now + 1, 19))
 
 
 def _leave_the_session(target: Target) -> None:

@@ -203,7 +203,7 @@ def test_every_other_cut_is_a_broken_stream_too(rig, mode):
 def test_a_silent_stream_is_broken(rig):
     rig.play(Turn(("Mira hid the letter.",), fault="stall"))
     agent = rig.agent()
-    agent._invocations._silence_s = 0.2
+    agent._invocations._silence_s = 2.0  # longer than a busy machine takes for the first words
     rig.agent = lambda: agent
     assert isinstance(Run(rig).fails(), StreamBroken)
 
