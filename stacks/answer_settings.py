@@ -99,7 +99,8 @@ class ModelsSettings(Group):
         512, description="longest answer without retrieval, in tokens"
     )
     temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        0.2, description="randomness; `null` sends none, for models that refuse it"
+        0.2,
+        description="randomness; `null` sends none, for models that refuse it; Nova with tools always gets 0",
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="nucleus sampling; `null` sends none, for models that refuse it"

@@ -17,9 +17,10 @@ def invoke_statements(
 ) -> list[iam.PolicyStatement]:
     """The statements that allow one action on one model and on nothing else.
 
-    A profile needs two: the profile itself, and its model in every Region that it may route to, which is allowed
-    through this profile only. Naming the Regions keeps the ARNs free of wildcards. A model of another endpoint needs
-    none (:mod:`stacks.endpoints`).
+    A profile needs two: the profile itself, and its model in the Region of the call and in every Region that it may
+    route to, which is allowed through this profile only. Naming the Regions keeps the ARNs free of wildcards. A model
+    of another endpoint needs none (:mod:`stacks.endpoints`). Source: Amazon Bedrock User Guide, "Geographic
+    cross-Region inference".
 
     Args:
         stack: whose account, Region and partition the ARNs carry.
@@ -40,12 +41,14 @@ def invoke_statements(
     profile = f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:inference-profile/{model_id}"
     name = model_id.removeprefix(f"{geography}.")
     # A global profile is allowed by the ARN without a Region that stands for all of them.
-    regions = ("", stack.region) if geography == GLOBAL else DESTINATION_REGIONS[geography]
+    destinations = ("",) if geography == GLOBAL else DESTINATION_REGIONS[geography]
     return [
         iam.PolicyStatement(actions=[action], resources=[profile]),
         iam.PolicyStatement(
             actions=[action],
-            resources=[model_arn(region, name) for region in dict.fromkeys((*regions, *more_regions))],
+            resources=[
+                model_arn(region, name) for region in dict.fromkeys((*destinations, stack.region, *more_regions))
+            ],
             conditions={"StringEquals": {"bedrock:InferenceProfileArn": profile}},
         ),
     ]

@@ -160,7 +160,7 @@ def test_the_agents_role_calls_one_model_for_agents_of_this_account(classic: Syn
     profile = f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/us.{MODEL}"
     models = {
         f"arn:<AWS::Partition>:bedrock:{region}::foundation-model/{MODEL}"
-        for region in ("us-east-1", "us-east-2", "us-west-1", "us-west-2")
+        for region in ("<AWS::Region>", "us-east-1", "us-east-2", "us-west-1", "us-west-2")
     }
     assert allowed == {
         ("bedrock:GetInferenceProfile", profile),

@@ -40,7 +40,7 @@ def test_the_message_processor(shipped: Synthesis) -> None:
 
 def test_the_answer_worker(shipped: Synthesis) -> None:
     stream, profile = "bedrock:InvokeModelWithResponseStream", f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile"
-    regions = ("us-east-1", "us-east-2", "us-west-1", "us-west-2")
+    regions = ("<AWS::Region>", "us-east-1", "us-east-2", "us-west-1", "us-west-2")
     assert allowed(shipped, "answer") == XRAY | own_logs(shipped, "answer") | {
         ("dynamodb:BatchWriteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
@@ -108,7 +108,7 @@ def test_a_model_behind_a_profile_can_be_called_through_the_profile_only(shipped
         for action, resource, condition in shipped.permissions("AnswerRole")
         if action.endswith("ResponseStream") and "foundation-model" in resource
     ]
-    assert len(models) == 8
+    assert len(models) == 10
     for resource, condition in models:
         name = resource.rsplit("/", 1)[-1]
         profile = f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/us.{name}"
@@ -132,7 +132,7 @@ def test_an_embedding_model_behind_a_profile_can_be_called_in_its_regions(full: 
         found = {resource for _, resource in allowed(full, folder) if resource.endswith(model)}
         assert f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/eu.{model}" in found
         assert f"arn:<AWS::Partition>:bedrock:eu-central-1::foundation-model/{model}" in found
-        assert len(found) == 10, "the profile, the eight Regions that are known, and the one that is named"
+        assert len(found) == 11, "the profile, the own Region, the eight known ones and the named one"
 
 
 WIDEST = {
