@@ -131,7 +131,7 @@ class AuthSettings(Group):
         else:
             for name, value in (("audience", self.audience), ("clientId", self.client_id), ("jwksUrl", self.jwks_url)):
                 if value is not None:
-                    raise ValueError(f'{name}: is for mode "oidc". Leave it null with mode "{self.mode}"')
+                    raise ValueError(f'{name}: is for mode "oidc": set auth.mode to that, or leave {name} null')
         return self
 
     @model_validator(mode="after")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.authorization import Forbidden, TokenRules, TokenVerifier
 from cicada.errors import Unauthorized
 from cicada.issuer_keys import IssuerKeys, IssuerUnavailable
 from cicada.settings import AuthorizerSettings
-from cicada.telemetry import logger, metrics
+from cicada.telemetry import logger
 
 settings = AuthorizerSettings.read(os.environ)
 verifier = TokenVerifier(
@@ -29,7 +29,6 @@ verifier = TokenVerifier(
 )
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Allow a connection; deny a wrong origin or group (403), refuse a bad token (401), fail without keys (500)."""
@@ -37,17 +36,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         identity = verifier.identify(event)
     except Forbidden as error:
         logger.warning("connection denied", extra={"why": str(error)})
-        metrics.add_metric(name="ConnectionsRefused", unit=MetricUnit.Count, value=1)
+        _count("ConnectionsRefused")
         return _policy("Deny", "denied", event["methodArn"])
     except Unauthorized as error:
         logger.info("connection refused", extra={"why": str(error)})
-        metrics.add_metric(name="ConnectionsRefused", unit=MetricUnit.Count, value=1)
+        _count("ConnectionsRefused")
         raise Exception("Unauthorized") from None
     except IssuerUnavailable as error:
         logger.error("the issuer's keys are unavailable", extra={"issuer": settings.jwt_issuer, "why": str(error)})
-        metrics.add_metric(name="IssuerUnavailable", unit=MetricUnit.Count, value=1)
+        _count("IssuerUnavailable")
         raise
     return _policy("Allow", identity.subject, event["methodArn"]) | {"context": identity.context()}
+
+
+def _count(name: str) -> None:
+    with single_metric(name=name, unit=MetricUnit.Count, value=1):
+        pass
 
 
 def _policy(effect: str, principal: str, arn: str) -> dict[str, Any]:

@@ -76,7 +76,10 @@ def test_a_local_issuer_stands_for_cognito_in_the_local_cloud_only() -> None:
         ({"auth": {"mode": "anyone"}}, "auth.mode: "),
         ({"auth": {"mode": "oidc"}}, 'auth: issuer: is empty: mode "oidc" needs it'),
         ({"auth": AUTH | {"audience": None}}, 'auth: audience: is empty: mode "oidc" needs it'),
-        ({"auth": {"audience": "cicada"}}, 'auth: audience: is for mode "oidc". Leave it null with mode "cognito"'),
+        (
+            {"auth": {"audience": "cicada"}},
+            'auth: audience: is for mode "oidc": set auth.mode to that, or leave audience null',
+        ),
         ({"auth": {"clientId": "cicada"}}, "auth: clientId: is for mode"),
         ({"auth": {"jwksUrl": "https://keys.example.org"}}, "auth: jwksUrl: is for mode"),
         ({"auth": {"scopes": ["email"]}}, "auth: scopes: must contain openid"),
