@@ -29,7 +29,7 @@ def test_each_example_can_be_deployed(auth: dict[str, Any]) -> None:
 
 
 def test_an_issuer_without_a_mode_is_told_what_to_write() -> None:
-    with pytest.raises(Exception, match='is for mode "oidc": set auth.mode to that'):
+    with pytest.raises(Exception, match='is for mode "oidc": set auth'):
         parse({"auth": {"issuer": "https://issuer.example.org/", "audience": "cicada"}}, source="old")
 
 

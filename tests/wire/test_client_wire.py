@@ -101,6 +101,7 @@ class Deployment:
         self.asked: dict[str, Ask] = {}
         self.actions: list[str] = []
         self.tokens: list[str | None] = []
+        self.paths: list[str] = []
         self.connections = 0
         self.fragments: list[int] = []
         self._drops_after = iter(drops_after)
@@ -116,6 +117,7 @@ class Deployment:
 
     def _handshake(self, connection: ServerConnection, request: Request) -> Response | None:
         self.tokens.append(request.headers.get("Authorization"))
+        self.paths.append(request.path)
         status = next(self._statuses, None)
         return None if status is None else connection.respond(http.HTTPStatus(status), "no\n")
 
@@ -253,6 +255,7 @@ def test_the_token_travels_in_a_header_and_not_in_the_url() -> None:
     deployment = Deployment()
     asyncio.run(_ask(deployment, token="secret"))
     assert deployment.tokens == ["Bearer secret"]
+    assert not any("secret" in path or "token" in path for path in deployment.paths)
 
 
 @pytest.mark.parametrize(
