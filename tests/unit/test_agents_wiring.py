@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -40,15 +42,20 @@ DEPLOYED = {
 }
 
 
-@pytest.fixture(scope="module")
-def wiring() -> ModuleType:
-    path = Path(__file__).parents[2] / "lambdas" / "answer" / "agents.py"
-    spec = importlib.util.spec_from_file_location("answer_agents", path)
+def load(name: str) -> ModuleType:
+    """A module of the answer function."""
+    path = Path(__file__).parents[2] / "lambdas" / "answer" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"answer_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def wiring() -> ModuleType:
+    return load("agents")
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +115,19 @@ def test_a_services_silence_ends_a_stream_before_a_read_does(wiring, monkeypatch
 
 def test_without_an_adapter_there_are_none(wiring):
     assert build(wiring, "none") == {}
+
+
+def test_the_worker_embeds_questions_as_questions(wiring, monkeypatch):
+    sent = []
+
+    class Bedrock:
+        def invoke_model(self, *, body, **_):
+            sent.append(json.loads(body))
+            return {"body": io.BytesIO(json.dumps({"embeddings": {"float": [[1.0] * 256]}}).encode())}
+
+    monkeypatch.setitem(sys.modules, "agents", wiring)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: Bedrock())
+    settings = AnswerSettings.read({**ENVIRONMENT, "EMBEDDING_MODEL_ID": "eu.cohere.embed-v4:0"})
+    embedder = load("wiring")._embedder(settings, board(InMemoryBreakers(), Clock()))
+    embedder.embed(["Who rows?"], time_budget_s=5)
+    assert [body["input_type"] for body in sent] == ["search_query"]

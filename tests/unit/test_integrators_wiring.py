@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from functools import partial
 from typing import Any
 
@@ -12,7 +14,7 @@ from botocore.config import Config
 from cicada.index.reader import REFRESH_INTERVAL_S, IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.integrators import wiring
-from cicada.integrators.settings import IndexSettings, ModelSettings
+from cicada.integrators.settings import IndexSettings, ModelSettings, SearchSettings
 from cicada.integrators.wiring import models_of
 from cicada.models.endpoints import Endpoints
 from cicada.models.ports import Prompt, Unbounded
@@ -47,6 +49,25 @@ def test_a_silent_secrets_manager_is_not_waited_for_by_its_clients_defaults(monk
     ((service, config),) = made
     assert service == "secretsmanager"
     assert config.read_timeout * config.retries["total_max_attempts"] < 10
+
+
+def test_questions_are_embedded_as_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+
+    class Bedrock:
+        def invoke_model(self, *, body: str, **_: Any) -> dict[str, Any]:
+            sent.append(json.loads(body))
+            return {"body": io.BytesIO(json.dumps({"embeddings": {"float": [[1.0] * 256]}}).encode())}
+
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: Bedrock())
+    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket: InMemoryStore())
+    settings = SearchSettings.model_construct(
+        index_bucket="b", embedding_model_id="eu.cohere.embed-v4:0", embedding_dimensions=256
+    )
+    reader = IndexReader(InMemoryStore(), embedding_model_id="eu.cohere.embed-v4:0", dimensions=256)
+    _, embedder = wiring.search_of(settings, reader)
+    assert len(embedder.embed(["Who rows?"], time_budget_s=5)[0]) == 256
+    assert [body["input_type"] for body in sent] == ["search_query"]
 
 
 def test_a_call_of_milliseconds_waits_for_a_new_version_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,21 @@ def test_a_set_is_measured_in_every_mode(fog: str, capsys: pytest.CaptureFixture
     assert Path("chart.svg").read_text().startswith("<svg")
 
 
+def test_a_model_that_tells_passages_from_questions_is_told_which_is_which(fog: str, bedrock: BedrockService) -> None:
+    bedrock.raw_bodies.clear()
+    report = report_of("--dataset", fog, "--embedding-model", "us.cohere.embed-v4:0", "--dimensions", "256")
+    sent = [(body["input_type"], len(body["texts"])) for body in bedrock.bodies]
+    assert sent == [("search_document", 4), *[("search_query", 1)] * 3]
+    (found,) = report.sets
+    assert found.indexing is not None
+    assert (found.indexing.usd, found.modes[0].cost.embedding_usd) == (None, None), "it does not count its tokens"
+
+
+def test_a_model_that_is_not_supported_is_refused(fog: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--dataset", fog, "--embedding-model", "amazon.titan-embed-text-v1", "--dimensions", "1536") == 2
+    assert "unsupported embedding model amazon.titan-embed-text-v1; supported: " in capsys.readouterr().err
+
+
 def test_an_index_that_is_kept_is_not_embedded_again(fog: str, bedrock: BedrockService) -> None:
     arguments = ("--dataset", fog, *MODEL, "--mode", "dense", "--work", "kept")
     first = report_of(*arguments)
