@@ -33,7 +33,7 @@ def doctor(cloud, tmp_path):
 
 
 def by_check(report):
-    found = {}
+    found: dict[str, list[dict[str, str]]] = {}
     for finding in report["findings"]:
         found.setdefault(finding["check"], []).append(finding)
     return found
