@@ -28,7 +28,8 @@ from cicada_local.calls import Call, CallLog
 from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.front import Front
-from cicada_local.functions import FunctionConfig, FunctionService
+from cicada_local.functions import FunctionConfig, FunctionService, Permits
+from cicada_local.functions.errors import RoleRefused
 from cicada_local.gateway import GatewayControl, WebSocketGateway
 from cicada_local.insights import Insights, function_groups
 from cicada_local.issuer import Issuer
@@ -36,6 +37,8 @@ from cicada_local.kendra import Kendra
 from cicada_local.motoserver import MotoServer
 from cicada_local.object_events import ObjectEvents
 from cicada_local.page import Page
+from cicada_local.permissions import Principals, RoleNotAssumable
+from cicada_local.permissions.enforcement import service_may_invoke
 from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from cicada_local.state import Keeper
@@ -70,7 +73,8 @@ class Cloud:
         self.corpus: dict[str, Any] = {}
         """What the page is told of what is loaded: ``examples`` of questions, and ``episodes``."""
         self._environment = dict(environment)
-        self._moto = MotoServer(port)
+        self._principals = Principals()
+        self._moto = MotoServer(port, self._principals)
         self._store = StateStore(places.state)
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
@@ -101,10 +105,18 @@ class Cloud:
         )
         schedules.install()
         self._schedules = schedules.Schedules(
-            schedules.deployed_rules, functions.invoke, count=schedules.count_in_cloudwatch
+            schedules.deployed_rules,
+            functions.invoke,
+            count=schedules.count_in_cloudwatch,
+            permits=_permits("events.amazonaws.com"),
         )
-        self._object_events = ObjectEvents(functions.invoke)
-        gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
+        self._object_events = ObjectEvents(functions.invoke, _permits("events.amazonaws.com"))
+        gateway = WebSocketGateway(
+            deployed.lookup_api,
+            functions.invoke,
+            faults=self.faults,
+            permits=_permits("apigateway.amazonaws.com"),
+        )
         calls = CallLog()
         page = Page(ROOT / "web", self._page_config, api=self.endpoint_url.replace("http", "ws", 1))
         control = Control(
@@ -118,7 +130,9 @@ class Cloud:
             save=self._save,
             stop=stop,
         )
-        front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self._answered)
+        front = Front(
+            self._moto, page, faults=self.faults, calls=calls, principals=self._principals, answered=self._answered
+        )
         self._app = front.application(
             control,
             functions,
@@ -127,7 +141,13 @@ class Cloud:
             BedrockControl(self.faults),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
-            ClassicAgents(agent_store, reading(next_step), functions.invoke, self.faults),
+            ClassicAgents(
+                agent_store,
+                reading(next_step),
+                functions.invoke,
+                self.faults,
+                permits=_permits("bedrock.amazonaws.com"),
+            ),
             HarnessRuntime(harness_store, self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
             self.issuer,
@@ -204,10 +224,18 @@ class Cloud:
         return None if url is None else deployed.websocket_url(self.endpoint_url, url)
 
     def _function_variables(self, config: FunctionConfig) -> dict[str, str]:
-        """Where the function's callbacks go, and a name of its own under which its calls are counted."""
+        """Where the function's callbacks go, and its role's credentials.
+
+        Raises:
+            RoleRefused: the role does not trust Lambda, or not any more.
+        """
+        try:
+            credentials = self._principals.credentials(config.role, config.name, service="lambda.amazonaws.com")
+        except RoleNotAssumable as error:
+            raise RoleRefused(f"The role defined for the function cannot be assumed by Lambda: {error}") from error
         ours = {name: self.issuer.stands_for(value) for name, value in config.environment.items()}
         addresses = {name: value for name, value in ours.items() if value != config.environment[name]}
-        variables = {**ONE_MATH_THREAD, "AWS_ACCESS_KEY_ID": config.name, **addresses, **self._environment}
+        variables = {**ONE_MATH_THREAD, **credentials, **addresses, **self._environment}
         callback = deployed.callback_url(self.endpoint_url, config.environment.get(CALLBACK_VARIABLE, ""))
         return variables if callback is None else {CALLBACK_VARIABLE: callback, **variables}
 
@@ -236,6 +264,11 @@ def _sign_in(outputs: Mapping[str, str]) -> dict[str, Any]:
         return {}
     names = {"issuer": "Issuer", "clientId": "ClientId", "scopes": "Scopes"}
     return {"signIn": {name: outputs[output] for name, output in names.items()}}
+
+
+def _permits(service: str) -> Permits:
+    """What functions' policies say of a service."""
+    return lambda function_arn, source_arn: service_may_invoke(service, function_arn, source_arn)
 
 
 class _Bedrock:

@@ -47,6 +47,7 @@ class DeployedFunctions:
             runtime=found.run_time,
             architecture=found.architectures[0],
             reserved_concurrency=found.reserved_concurrency,
+            role=found.role,
         )
 
     def _layer(self, arn: str) -> Layer:
@@ -110,6 +111,7 @@ def _authorizer(api: DeployedApi, route: Mapping[str, Any]) -> AuthorizerConfig 
     return AuthorizerConfig(
         function_arn=_function_of(authorizer["AuthorizerUri"]),
         identity_sources=tuple(authorizer.get("IdentitySource", ())),
+        authorizer_id=route["AuthorizerId"],
     )
 
 

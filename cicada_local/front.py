@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import web
@@ -14,6 +15,9 @@ from cicada_local.faults import Faults
 from cicada_local.idempotency import Transactions
 from cicada_local.motoserver import MotoServer
 from cicada_local.page import Page
+from cicada_local.permissions import Enforcement, Principals
+from cicada_local.permissions.principals import Principal, TokenInvalid
+from cicada_local.permissions.refusals import token_invalid
 from cicada_local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
 
 logger = logging.getLogger(__name__)
@@ -30,7 +34,8 @@ class Service(Protocol):
 
 
 class Front:
-    """Sends each request to the service that it is meant for, counts it, and makes moto's services fail on demand."""
+    """Sends each request to the service that it is meant for, if its caller's policies allow it; counts it, and makes
+    moto's services fail on demand."""
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class Front:
         *,
         faults: Faults,
         calls: CallLog,
+        principals: Principals,
         answered: Callable[[Call, bytes, int], None] = lambda *_: None,
     ) -> None:
         """Serve moto and the page.
@@ -48,12 +54,14 @@ class Front:
             page: what a browser gets at ``/``.
             faults: may make moto's services fail.
             calls: counts.
+            principals: who may call what.
             answered: is told of each request that moto has answered: call, body and status.
         """
         self._moto = moto
         self._page = page
         self._faults = faults
         self._calls = calls
+        self._permissions = Enforcement(principals)
         self._answered = answered
         self._transactions = Transactions()
 
@@ -73,11 +81,24 @@ class Front:
         call = identify_by_path(request.method, request.raw_path, request.headers)
         if call is None:
             call = identify(request.method, request.raw_path, request.headers, await request.read())
+        principal: Principal | None = None
+        refused: web.Response | None = None
+        try:
+            principal = self._permissions.identify(call, request.headers, request.query)
+        except TokenInvalid as error:
+            refused = token_invalid(call.service, error)
+        if principal is not None:
+            call = replace(call, caller=principal.name)
         entry = self._calls.begin(call)
         request[_CALL] = call
         status = 500
         try:
-            response = await handler(request)
+            if refused is not None:
+                response: web.StreamResponse = refused
+            elif principal is None:
+                response = await handler(request)
+            else:
+                response = await self._permissions.guard(principal, call, request, handler)
             status = response.status
         except web.HTTPException as refused:
             status = refused.status

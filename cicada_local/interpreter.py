@@ -35,9 +35,15 @@ from moto.stepfunctions.parser.backend.execution import Execution
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.utils import TMP_THREADS
 
+from cicada_local.permissions import Principals, RoleNotAssumable
+
+CALLER = "states"
+"""Under which the calls of state machines are counted."""
+PRINCIPAL = "states.amazonaws.com"
 EXPRESS_LIMIT_S = 300
 INPUT_LIMIT_BYTES = 256 * 1024
 
+_SESSION = "states-execution"
 _KEPT_EXECUTIONS = 500
 _TASK_LIMIT_S = 900 + 60  # the longest that a function may run, and some more
 _CONNECTIONS = 100
@@ -168,20 +174,30 @@ class _TaskClient:
 
 
 class _TaskClients:
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: dict[tuple[str, str], Any] = {}
+    """Clients with the credentials of the executions' roles, one for each service and role."""
 
-    def __call__(self, region: str, service: str, state_credentials: Any = None) -> Any:  # noqa: ARG002
+    def __init__(self, principals: Principals) -> None:
+        self._principals = principals
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str, str], Any] = {}
+
+    def __call__(self, region: str, service: str, state_credentials: Any) -> Any:
         endpoint_url = f"http://localhost:{os.environ['MOTO_PORT']}"
+        role_arn = state_credentials.role_arn
+        try:
+            credentials = self._principals.credentials(role_arn, _SESSION, service=PRINCIPAL, name=CALLER)
+        except RoleNotAssumable as error:  # it was, when the state machine was made
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": str(error)}}, service) from error
+        made = service, endpoint_url, role_arn
         with self._lock:
-            if (service, endpoint_url) not in self._made:
+            if made not in self._made:
                 client = botocore.session.get_session().create_client(
                     service,
                     region_name=region,
                     endpoint_url=endpoint_url,
-                    aws_access_key_id="states",
-                    aws_secret_access_key="states",  # noqa: S106 - the local cloud asks for no secret
+                    aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+                    aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+                    aws_session_token=credentials["AWS_SESSION_TOKEN"],
                     config=Config(
                         parameter_validation=False,
                         retries={"total_max_attempts": 1},
@@ -189,8 +205,8 @@ class _TaskClients:
                         max_pool_connections=_CONNECTIONS,
                     ),
                 )
-                self._made[service, endpoint_url] = _TaskClient(client) if service == "lambda" else client
-            return self._made[service, endpoint_url]
+                self._made[made] = _TaskClient(client) if service == "lambda" else client
+            return self._made[made]
 
 
 def _error_matches(self: ErrorEqualsDecl, env: Environment) -> None:
@@ -204,15 +220,19 @@ def _error_matches(self: ErrorEqualsDecl, env: Environment) -> None:
 _error_matches_in_moto = ErrorEqualsDecl._eval_body
 
 
-def install() -> None:
-    """Put this in place of moto's. Call it before the first request: what moto holds of state machines is dropped."""
+def install(principals: Principals) -> None:
+    """Put this in place of moto's. Call it before the first request: what moto holds of state machines is dropped.
+
+    Args:
+        principals: issues the credentials of the state machines' roles.
+    """
     backends = models.stepfunctions_parser_backends
     if backends.backend is not InterpreterBackend:
         backends.clear()
         backends.backend = InterpreterBackend
     error_equals: Any = ErrorEqualsDecl
     error_equals._eval_body = _error_matches
-    clients = _TaskClients()
+    clients = _TaskClients(principals)
     for users in (lambda_eval_utils, resource_eval_s3):
         user: Any = users
         user.boto_client_for = clients

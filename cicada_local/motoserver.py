@@ -25,6 +25,7 @@ from xml.sax.saxutils import escape
 from aiohttp import web
 from multidict import CIMultiDict
 
+from cicada_local.permissions import Principals
 from cicada_local.places import REGION
 
 logger = logging.getLogger(__name__)
@@ -50,11 +51,12 @@ class ServiceRefused(Exception):
 class MotoServer:
     """moto's services, with the Step Functions interpreter switched on."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, principals: Principals) -> None:
         """Load moto.
 
         Args:
             port: where the front server listens: the interpreter invokes functions by HTTP at ``localhost:<port>``.
+            principals: issues the credentials with which it does so.
         """
         os.environ["MOTO_PORT"] = str(port)
         from moto.core.config import default_user_config
@@ -63,7 +65,7 @@ class MotoServer:
         from cicada_local import cloudformation, interpreter
 
         default_user_config["stepfunctions"] = {"execute_state_machine": True}
-        interpreter.install()
+        interpreter.install(principals)
         cloudformation.register()
         self._dispatcher = DomainDispatcherApplication(create_backend_app)
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

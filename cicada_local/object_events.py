@@ -19,7 +19,7 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 from cicada_local.calls import Call
-from cicada_local.functions import LambdaApiError
+from cicada_local.functions import LambdaApiError, Permits, permit_all
 from cicada_local.places import ACCOUNT_ID, REGION
 from cicada_local.schedules import Invoke
 
@@ -38,9 +38,10 @@ _KINDS = {
 class ObjectEvents:
     """Passes on what happens to objects. All methods belong to one event loop."""
 
-    def __init__(self, invoke: Invoke) -> None:
-        """Take what invokes a function."""
+    def __init__(self, invoke: Invoke, permits: Permits = permit_all) -> None:
+        """Take what invokes a function, and whether its policy lets a rule do so."""
         self._invoke = invoke
+        self._permits = permits
         self._sequence = itertools.count(1)
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -55,7 +56,10 @@ class ObjectEvents:
             return
         for name in [key] if key else list(_deleted(body)):
             event = self._event(found, name, kind, call)
-            for arn in _targets(event):
+            for rule_arn, arn in _targets(event):
+                if not self._permits(arn, rule_arn):
+                    logger.warning("%s may not invoke %s", rule_arn, arn)
+                    continue
                 task = asyncio.ensure_future(self._pass_on(arn, json.dumps(event).encode()))
                 self._under_way.add(task)
                 task.add_done_callback(self._under_way.discard)
@@ -117,8 +121,8 @@ def _deleted(body: bytes) -> Iterator[str]:
             yield element.text
 
 
-def _targets(event: dict[str, Any]) -> list[str]:
-    """The functions that the deployed rules have invoked for an event."""
+def _targets(event: dict[str, Any]) -> list[tuple[str, str]]:
+    """The deployed rules that an event matches, each with a function that it invokes."""
     from moto.events.models import events_backends
     from moto.events.utils import EventMessageType
 
@@ -129,4 +133,4 @@ def _targets(event: dict[str, Any]) -> list[str]:
         for rule in list(bus.rules.values())
         if rule.state == "ENABLED" and rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(message)
     )
-    return [target["Arn"] for rule in matching for target in rule.targets if ":lambda:" in target["Arn"]]
+    return [(rule.arn, target["Arn"]) for rule in matching for target in rule.targets if ":lambda:" in target["Arn"]]

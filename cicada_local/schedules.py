@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from cicada_local.functions import InvokeResult, LambdaApiError
+from cicada_local.functions import InvokeResult, LambdaApiError, Permits, permit_all
 from cicada_local.places import ACCOUNT_ID, REGION
 from cicada_local.schedule_expressions import ScheduleInvalid, parse_schedule
 
@@ -100,6 +100,7 @@ class Schedules:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         count: Callable[[str, str], None] = lambda *_: None,
+        permits: Permits = permit_all,
     ) -> None:
         """Nothing runs before :meth:`run`.
 
@@ -108,8 +109,10 @@ class Schedules:
             invoke: invokes a function.
             now: the time, with its zone.
             count: told of each metric of EventBridge's that rises by one, with the rule's name.
+            permits: whether a function's policy lets a rule invoke it.
         """
         self._count = count
+        self._permits = permits
         self._rules = rules
         self._invoke = invoke
         self._now = now
@@ -174,6 +177,10 @@ class Schedules:
         return following
 
     async def _start(self, rule: ScheduledRule, target: Target, due: datetime) -> None:
+        if not self._permits(target.function_arn, rule.arn):
+            self._count("FailedInvocations", rule.name)
+            logger.warning("%s may not invoke %s", rule.arn, _function_name(target))
+            return
         try:
             await self._invoke(target.function_arn, _event(rule, target, due), invocation_type="Event")
             self._count("Invocations", rule.name)
@@ -183,6 +190,8 @@ class Schedules:
 
     async def _outcome(self, rule: ScheduledRule, target: Target) -> dict[str, Any]:
         told: dict[str, Any] = {"function": _function_name(target)}
+        if not self._permits(target.function_arn, rule.arn):
+            return told | {"error": {"errorType": "AccessDenied", "errorMessage": f"{rule.arn} may not invoke it"}}
         payload = _event(rule, target, self._now())
         try:
             result = await self._invoke(target.function_arn, payload, invocation_type="RequestResponse")

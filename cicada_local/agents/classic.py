@@ -55,14 +55,16 @@ from typing import Any
 from aiohttp import web
 
 from cicada_local import service_model
+from cicada_local.agents.classic_functions import FunctionFailed
 from cicada_local.agents.classic_running import Invoke, Mind, Reckon, Running, reckoned
 from cicada_local.agents.classic_sessions import Session, Sessions
-from cicada_local.agents.classic_store import AgentStore
+from cicada_local.agents.classic_store import AgentStore, agent_arn
 from cicada_local.agents.classic_stream import AgentStream
 from cicada_local.agents.turns import Decide, Turn
 from cicada_local.bedrock.errors import AwsError, ModelNotFound, ValidationFailed, with_aws_errors
 from cicada_local.bedrock.streams import StreamedResponse
 from cicada_local.faults import Faults
+from cicada_local.functions import InvokeResult, Permits, permit_all
 
 PATH = "/agents/{agent_id}/agentAliases/{alias_id}/sessions/{session_id}/text"
 _INTERNAL = "An internal server error occurred. Retry your request."
@@ -78,6 +80,7 @@ class ClassicAgents:
         invoke: Invoke,
         faults: Faults,
         *,
+        permits: Permits = permit_all,
         reckon: Reckon = reckoned,
         turn_s: float = 0.02,
         pace_s: float = 0.02,
@@ -89,6 +92,7 @@ class ClassicAgents:
             decide: what the model does next; runs in a thread.
             invoke: calls the action groups' functions.
             faults: the switches.
+            permits: whether a function's policy lets an agent invoke it.
             reckon: counts tokens.
             turn_s: a turn of the model takes this long at least.
             pace_s: between two pieces of text.
@@ -96,6 +100,7 @@ class ClassicAgents:
         self._store = store
         self._mind = Mind(decide, reckon, faults, turn_s, pace_s)
         self._invoke = invoke
+        self._permits = permits
         self._faults = faults
         self._sessions = Sessions()
         self._model = service_model.load("bedrock-agent-runtime")
@@ -126,11 +131,22 @@ class ClassicAgents:
         stream = AgentStream(request, response, about, traced=asked.get("enableTrace", False))
         await stream.open()
         session.busy = True
+        invoke = self._invoking(agent_arn(agent_id))
         try:
-            await Running(self._mind, self._invoke, request, asked, version, session, stream).run()
+            await Running(self._mind, invoke, request, asked, version, session, stream).run()
         finally:
             session.busy = False
         return response
+
+    def _invoking(self, arn: str) -> Invoke:
+        """Invokes the functions that may be invoked by an agent."""
+
+        async def invoke(name_or_arn: str, payload: bytes) -> InvokeResult:
+            if not self._permits(name_or_arn, arn):
+                raise FunctionFailed(f"{arn} may not invoke {name_or_arn}")
+            return await self._invoke(name_or_arn, payload)
+
+        return invoke
 
     def _read(self, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
         try:

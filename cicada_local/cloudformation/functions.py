@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
-from cicada_local.cloudformation.base import Declaration, define
+from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.permissions.principals import RoleNotAssumable, check_trust
 
 
 def _create_function(declaration: Declaration) -> LambdaFunction:
     properties = declaration.properties
+    _check(declaration)
     return get_backend(declaration.account_id, declaration.region_name).create_function(
         {
             **properties,
@@ -25,10 +28,18 @@ def _create_function(declaration: Declaration) -> LambdaFunction:
 
 def _update_function(function: LambdaFunction, declaration: Declaration) -> LambdaFunction:
     properties = declaration.properties
+    _check(declaration)
     function.update_configuration({"Environment": {"Variables": {}}, "Layers": [], **properties})
     function.update_function_code(_code(properties["Code"]))
     function.reserved_concurrency = properties.get("ReservedConcurrentExecutions")
     return function
+
+
+def _check(declaration: Declaration) -> None:
+    try:
+        check_trust(declaration.properties["Role"], "lambda.amazonaws.com")
+    except RoleNotAssumable as error:
+        raise ValueError(f"The role defined for the function cannot be assumed by Lambda: {error}") from error
 
 
 def _code(code: dict[str, Any]) -> dict[str, Any]:
@@ -50,6 +61,30 @@ def _delete_layer(declaration: Declaration) -> None:
     get_backend(declaration.account_id, declaration.region_name).delete_layer_version(name, version)
 
 
+def _permit(declaration: Declaration) -> Resource:
+    """Add a statement to a function's policy."""
+    sid = f"{declaration.stack_name}-{declaration.logical_id}"
+    backend = get_backend(declaration.account_id, declaration.region_name)
+
+    def remove(function: str) -> None:
+        policy: Any = backend.get_function(function).policy
+        policy.statements = [statement for statement in policy.statements if statement["Sid"] != sid]
+
+    def replace(properties: dict[str, Any]) -> None:
+        function = properties["FunctionName"]
+        remove(function)
+        backend.get_function(function).policy.add_statement(json.dumps({**properties, "StatementId": sid}))
+
+    replace(declaration.properties)
+    return Resource(sid, {"Id": sid}, replace=replace, remove=lambda: remove(declaration.properties["FunctionName"]))
+
+
+def _permit_again(permission: Resource, declaration: Declaration) -> Resource:
+    permission.replace(declaration.properties)
+    return permission
+
+
+define("AWS::Lambda::Permission", create=_permit, update=_permit_again, attributes=("Id",))
 define(
     "AWS::Lambda::Function",
     create=_create_function,

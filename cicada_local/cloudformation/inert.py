@@ -16,7 +16,6 @@ TYPES = (
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Logs::MetricFilter",
     "AWS::Logs::QueryDefinition",
-    "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",

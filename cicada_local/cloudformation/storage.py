@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from moto.dynamodb.models import dynamodb_backends
@@ -9,9 +10,11 @@ from moto.dynamodb.models.table import Table
 from moto.s3.models import FakeBucket, s3_backends
 from moto.utilities.utils import get_partition
 
-from cicada_local.cloudformation.base import Declaration, define
+from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.permissions.policies import parse
+from cicada_local.permissions.resources import bucket_policies
 
-BUCKET = "AWS::S3::Bucket"
+BUCKET, BUCKET_POLICY = "AWS::S3::Bucket", "AWS::S3::BucketPolicy"
 TABLES = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
 """The second is the CDK's ``TableV2``; its replica in the stack's own region is the table."""
 
@@ -47,6 +50,26 @@ def _delete_bucket(declaration: Declaration) -> None:
     FakeBucket.delete_from_cloudformation_json(
         declaration.name, {"Properties": declaration.properties}, declaration.account_id, declaration.region_name
     )
+
+
+def _create_policy(declaration: Declaration) -> Resource:
+    bucket = declaration.properties["Bucket"]
+
+    def replace(properties: dict[str, Any]) -> None:
+        document = json.dumps(properties["PolicyDocument"])
+        parse(document)
+        bucket_policies[bucket] = document
+
+    def remove() -> None:
+        bucket_policies.pop(bucket, None)
+
+    replace(declaration.properties)
+    return Resource(bucket, {}, replace=replace, remove=remove)
+
+
+def _update_policy(policy: Resource, declaration: Declaration) -> Resource:
+    policy.replace(declaration.properties)
+    return policy
 
 
 def _create_table(declaration: Declaration) -> Table:
@@ -104,7 +127,8 @@ def _encryption(specification: dict[str, Any] | None) -> dict[str, Any] | None:
     """The API's form: ``Enabled`` where the template says ``SSEEnabled``."""
     if specification is None:
         return None
-    return {"Enabled": specification.get("SSEEnabled", False), "SSEType": specification.get("SSEType", "KMS")}
+    key = {name: specification[name] for name in ("KMSMasterKeyId",) if name in specification}
+    return {"Enabled": specification.get("SSEEnabled", False), "SSEType": specification.get("SSEType", "KMS"), **key}
 
 
 define(
@@ -115,6 +139,7 @@ define(
     attributes=("Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL"),
     name_property="BucketName",
 )
+define(BUCKET_POLICY, create=_create_policy, update=_update_policy, attributes=())
 for _type in TABLES:
     define(
         _type,

@@ -10,6 +10,8 @@ from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfun
 from moto.utilities.utils import get_partition
 
 from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.interpreter import PRINCIPAL
+from cicada_local.permissions.principals import RoleNotAssumable, check_trust
 
 
 def _backend(declaration: Declaration) -> StepFunctionsParserBackend:
@@ -18,6 +20,7 @@ def _backend(declaration: Declaration) -> StepFunctionsParserBackend:
 
 def _create(declaration: Declaration) -> Resource:
     properties = declaration.properties
+    _check(declaration)
     backend = _backend(declaration)
     machine = backend.create_state_machine(
         name=declaration.name,
@@ -32,10 +35,19 @@ def _create(declaration: Declaration) -> Resource:
 
 def _update(resource: Resource, declaration: Declaration) -> Resource:
     """Runs under way go on as they began."""
+    _check(declaration)
     _backend(declaration).update_state_machine(
         resource.physical_resource_id, _definition(declaration), declaration.properties["RoleArn"]
     )
     return resource
+
+
+def _check(declaration: Declaration) -> None:
+    role_arn = declaration.properties["RoleArn"]
+    try:
+        check_trust(role_arn, PRINCIPAL)
+    except RoleNotAssumable as error:
+        raise ValueError(f"{PRINCIPAL} is not authorized to assume the provided role: {error}") from error
 
 
 def _definition(declaration: Declaration) -> str:

@@ -25,7 +25,7 @@ Logs go to ``<work_dir>/logs/<function>.log``. The faults are ``functions.kill``
 function's name and may be left out. CONFORMANCE.md says what is as on AWS and what is not.
 """
 
-from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult, Layer
+from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult, Layer, Permits, permit_all
 from cicada_local.functions.errors import LambdaApiError
 from cicada_local.functions.service import FunctionService, ServiceLimits
 
@@ -36,5 +36,7 @@ __all__ = [
     "InvokeResult",
     "LambdaApiError",
     "Layer",
+    "Permits",
     "ServiceLimits",
+    "permit_all",
 ]

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+Permits = Callable[[str, str], bool]
+"""Whether a function, by its ARN, may be invoked by a service for one of its resources, by that one's ARN."""
+
+
+def permit_all(function_arn: str, source_arn: str) -> bool:  # noqa: ARG001
+    """For services of a test's own, whose functions have no policies."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class FunctionConfig:
     """Told in the configuration only: the process runs on this machine's architecture."""
     reserved_concurrency: int | None = None
     """The most invocations that may run at once; 0 stops the function, None is no bound of its own."""
+    role: str = ""
+    """The ARN of its execution role; its credentials are among the variables that the local cloud adds."""
 
     @property
     def region(self) -> str:
@@ -59,6 +69,7 @@ class FunctionConfig:
             "timeout_s": self.timeout_s,
             "memory_mb": self.memory_mb,
             "runtime": self.runtime,
+            "role": self.role,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -42,6 +42,12 @@ class RequestTooLarge(LambdaApiError):
     status, type_ = 413, "RequestTooLargeException"
 
 
+class RoleRefused(LambdaApiError):
+    """The function's role does not trust Lambda."""
+
+    status, type_ = 403, "AccessDeniedException"
+
+
 class InvalidRequestContent(LambdaApiError):
     """The event is no JSON."""
 

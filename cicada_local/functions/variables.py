@@ -15,8 +15,8 @@ from cicada_local.functions.config import FunctionConfig
 def lambda_variables(config: FunctionConfig, endpoint_url: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """The function's variables, under what Lambda defines, under ``overrides``.
 
-    The credentials are made up: the local cloud asks for none, and real ones must not get into a function. What is
-    particular to one environment (its log stream, its Runtime API) the environment adds.
+    The credentials are made up, unless ``overrides`` has those of the function's role: real ones must not get into a
+    function. What is particular to one environment (its log stream, its Runtime API) the environment adds.
     """
     defined = {
         "_HANDLER": config.handler,

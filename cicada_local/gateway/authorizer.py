@@ -38,7 +38,8 @@ async def authorize(
         raise Refused(401, "Unauthorized")
     begun = time.monotonic()
     try:
-        result = await integrations.call(authorizer.function_arn, event)
+        source = client.api.authorizer_arn(authorizer.authorizer_id)
+        result = await integrations.call(authorizer.function_arn, event, source)
     except IntegrationFailed as error:
         if error.error_message == "Unauthorized":
             raise Refused(401, "Unauthorized") from error

@@ -14,6 +14,7 @@ class AuthorizerConfig:
     identity_sources: Sequence[str] = ()
     """Such as ``route.request.querystring.token`` or ``route.request.header.Authorization``: a client that leaves one
     out gets 401, and the function is not asked."""
+    authorizer_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class ApiConfig:
         """The host that AWS would give the API, as its events tell it."""
         return f"{self.api_id}.execute-api.{self.region}.amazonaws.com"
 
+    def authorizer_arn(self, authorizer_id: str) -> str:
+        """What a function's policy must name so that an authorizer may invoke it."""
+        return f"arn:aws:execute-api:{self.region}:{self.account_id}:{self.api_id}/authorizers/{authorizer_id}"
+
     def route_arn(self, route_key: str) -> str:
-        """What an authorizer's policy is matched against."""
+        """What an authorizer's policy is matched against, and a function's policy must name."""
         return f"arn:aws:execute-api:{self.region}:{self.account_id}:{self.api_id}/{self.stage}/{route_key}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from cicada_local.faults import Faults
+from cicada_local.functions.config import Permits, permit_all
 from cicada_local.gateway.authorizer import Refused, authorize
 from cicada_local.gateway.callback import CallbackApi
 from cicada_local.gateway.config import ApiConfig, Limits
@@ -38,17 +39,19 @@ class WebSocketGateway:
         *,
         faults: Faults,
         limits: Limits | None = None,
+        permits: Permits = permit_all,
     ) -> None:
         """
         Args:
             lookup: a stage of an API by the API's identifier and the stage's name; None if there is none.
             invoke: runs a function, by its ARN.
+            permits: whether the function's policy lets a route or an authorizer invoke it.
             faults: where the ``gateway.`` faults are armed.
             limits: Amazon's, where not given.
         """
         self._lookup = lookup
         self._limits = limits or Limits()
-        self._integrations = Integrations(invoke, self._limits.integration_timeout_s)
+        self._integrations = Integrations(invoke, permits, self._limits.integration_timeout_s)
         self.connections = Connections()
         self._callback = CallbackApi(lookup, self.connections, faults, self._limits)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,7 +126,8 @@ class WebSocketGateway:
             context = await authorize(self._integrations, route.authorizer, client, upgrade, self._limits)
             client = replace(client, authorizer=context)
         try:
-            response = await self._integrations.proxy(route.function_arn, connect_event(client, upgrade))
+            event, source = connect_event(client, upgrade), api.route_arn("$connect")
+            response = await self._integrations.proxy(route.function_arn, event, source)
         except IntegrationFailed as error:
             raise Refused(error.status, "Internal server error") from error
         if not response.succeeded:
@@ -173,7 +177,7 @@ class WebSocketGateway:
         route = client.api.routes[route_key]
         try:
             event = message_event(client, route_key, request_id, body)
-            response = await self._integrations.proxy(route.function_arn, event)
+            response = await self._integrations.proxy(route.function_arn, event, client.api.route_arn(route_key))
         except IntegrationFailed:
             self._reply(connection, _error("Internal server error", client.connection_id, request_id))
             return
@@ -188,8 +192,9 @@ class WebSocketGateway:
         """Run the ``$disconnect`` route, as well as it goes."""
         route = client.api.routes.get("$disconnect")
         if route is not None:
+            event, source = disconnect_event(client, code, reason), client.api.route_arn("$disconnect")
             with contextlib.suppress(IntegrationFailed):
-                await self._integrations.call(route.function_arn, disconnect_event(client, code, reason))
+                await self._integrations.call(route.function_arn, event, source)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

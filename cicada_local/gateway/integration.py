@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cicada_local.functions.config import InvokeResult
+from cicada_local.functions.config import InvokeResult, Permits
 from cicada_local.functions.errors import LambdaApiError
 
 Invoke = Callable[[str, bytes], Awaitable[InvokeResult]]
@@ -26,6 +26,12 @@ class IntegrationFailed(Exception):
         super().__init__(message)
         self.error_message = error_message
         """What the function raised, where it raised."""
+
+
+class IntegrationRefused(IntegrationFailed):
+    """The function's policy does not let API Gateway invoke it."""
+
+    status = 500
 
 
 class IntegrationTimedOut(IntegrationFailed):
@@ -52,17 +58,25 @@ class ProxyResponse:
 class Integrations:
     """Invokes functions within the gateway's time."""
 
-    def __init__(self, invoke: Invoke, timeout_s: float) -> None:
+    def __init__(self, invoke: Invoke, permits: Permits, timeout_s: float) -> None:
         self._invoke = invoke
+        self._permits = permits
         self._timeout_s = timeout_s
         self._running: set[asyncio.Task[bytes]] = set()
 
-    async def call(self, function_arn: str, event: dict[str, Any]) -> Any:
+    async def call(self, function_arn: str, event: dict[str, Any], source_arn: str) -> Any:
         """Invoke a function and decode what it returns.
+
+        Args:
+            function_arn: the function.
+            event: what it gets.
+            source_arn: the route or authorizer for which it is invoked, which its policy must name.
 
         Raises:
             IntegrationFailed: in each of its ways.
         """
+        if not self._permits(function_arn, source_arn):
+            raise IntegrationRefused(f"Invalid permissions on Lambda function: {source_arn} may not invoke it")
         task = asyncio.create_task(self._payload(function_arn, json.dumps(event).encode()))
         self._running.add(task)
         task.add_done_callback(self._finished)
@@ -74,13 +88,13 @@ class Integrations:
         except ValueError as error:
             raise IntegrationFailed("the function returned no JSON") from error
 
-    async def proxy(self, function_arn: str, event: dict[str, Any]) -> ProxyResponse:
-        """Invoke a function behind an AWS_PROXY integration.
+    async def proxy(self, function_arn: str, event: dict[str, Any], source_arn: str) -> ProxyResponse:
+        """Invoke a function behind an AWS_PROXY integration; the arguments are those of :meth:`call`.
 
         Raises:
             IntegrationFailed: in each of its ways; a result without a ``statusCode`` is one.
         """
-        result = await self.call(function_arn, event)
+        result = await self.call(function_arn, event, source_arn)
         if not isinstance(result, dict) or not isinstance(status := result.get("statusCode"), int | str):
             raise IntegrationFailed("malformed Lambda proxy response: no statusCode")
         try:

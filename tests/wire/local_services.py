@@ -30,6 +30,7 @@ from cicada_local.faults import Faults
 from cicada_local.front import Front, Service
 from cicada_local.motoserver import MotoServer
 from cicada_local.page import Page
+from cicada_local.permissions import Principals
 
 ACCOUNT_ID = "123456789012"
 
@@ -40,6 +41,7 @@ class Services:
     def __init__(self, page_folder: Path) -> None:
         self.faults = Faults()
         self.calls = CallLog()
+        self.principals = Principals()
         self.page_config: dict[str, Any] | None = None
         self.moto: MotoServer
         self.endpoint_url = ""
@@ -75,12 +77,13 @@ class Services:
         site_socket = _free_socket()
         port = site_socket.getsockname()[1]
         self.endpoint_url = f"http://localhost:{port}"
-        self.moto = await asyncio.to_thread(MotoServer, port)
+        self.moto = await asyncio.to_thread(MotoServer, port, self.principals)
         front = Front(
             self.moto,
             Page(self._page_folder, lambda: self.page_config),
             faults=self.faults,
             calls=self.calls,
+            principals=self.principals,
             answered=self._tell,
         )
         runner = web.AppRunner(
@@ -94,6 +97,30 @@ class Services:
         finally:
             await runner.cleanup()
             self.moto.close()
+
+
+def create_role(services: Services, name: str, *, allowed: Mapping[str, str | list[str]]) -> str:
+    """A role that Lambda and Step Functions may assume, with a policy; its ARN.
+
+    Args:
+        services: where.
+        name: the role's.
+        allowed: actions, and the resources that each is allowed on.
+    """
+    iam = services.client("iam")
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": ["lambda.amazonaws.com", "states.amazonaws.com"]},
+        "Action": "sts:AssumeRole",
+    }
+    role_arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy([trust]))["Role"]["Arn"]
+    statements = [{"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in allowed.items()]
+    iam.put_role_policy(RoleName=name, PolicyName="allowed", PolicyDocument=_policy(statements))
+    return role_arn
+
+
+def _policy(statements: list[dict[str, Any]]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
 def _echo(name: str, event: Any) -> Any:

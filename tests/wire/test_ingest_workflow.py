@@ -15,7 +15,7 @@ from cicada.ingest.incoming.run_records import Batch
 from cicada_local.functions import InvokeResult
 from cicada_local.object_events import ObjectEvents
 from stacks.ingest_states import definition
-from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
+from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
 
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/workflow"
 BUCKET = "ingest-workflow-tests"
@@ -31,6 +31,14 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 def machine_arn(services: Services) -> Iterator[str]:
     states = definition(
         partition="aws", bucket=BUCKET, plan_arn="plan", document_arn="document", commit_arn="commit", concurrency=2
+    )
+    create_role(
+        services,
+        "workflow",
+        allowed={
+            "lambda:InvokeFunction": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:*",
+            "s3:GetObject": f"arn:aws:s3:::{BUCKET}/*",
+        },
     )
     template = {
         "Resources": {

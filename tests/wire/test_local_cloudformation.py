@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from botocore.exceptions import ClientError
 
-from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
+from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
 
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/any"
 
@@ -25,8 +25,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         client.create_bucket(Bucket="assets")
         client.put_object(Bucket="assets", Key="code.zip", Body=archive("handler.py", "x = 1"))
         client.put_object(Bucket="assets", Key="layer.zip", Body=archive("python/lib.py", "y = 2"))
-        trust = {"Principal": {"Service": "lambda.amazonaws.com"}, "Effect": "Allow", "Action": "sts:AssumeRole"}
-        running.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
+        create_role(running, "any", allowed={"lambda:InvokeFunction": "*"})
         yield running
 
 
