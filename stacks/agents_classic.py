@@ -31,6 +31,7 @@ from cicada.retrieval.ports import Retriever
 from stacks.bedrock import invoke_statements, model_role
 from stacks.data import DataStack
 from stacks.function import CicadaFunction
+from stacks.keys import TABLE_READER
 from stacks.layers import Layers
 from stacks.settings import Settings
 
@@ -126,7 +127,7 @@ class ClassicAgents(Construct):
         # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
         function.allow(("s3:ListBucket",), f"arn:{stack.partition}:s3:::{data.bucket_name}")
         if data.key is not None:
-            function.allow(("kms:Decrypt", "kms:DescribeKey"), data.key.key_arn)
+            function.allow(TABLE_READER, data.key.key_arn)
         if data.vector_index_arn is not None:
             function.allow(("s3vectors:GetVectors", "s3vectors:QueryVectors"), data.vector_index_arn)
         if (kendra := retrieval.kendra_index_id) is not None:

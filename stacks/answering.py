@@ -14,6 +14,7 @@ from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction, Functions
+from stacks.keys import TABLE_WRITER
 from stacks.layers import Layers
 from stacks.maintenance import IndexMaintenance
 from stacks.recovery import SWEEP_TIMEOUT_S, RecoverySweep
@@ -23,18 +24,6 @@ from stacks.workflow import AnswerWorkflow
 
 PROCESSOR_TIMEOUT_S = 25
 """Below the 29 s that API Gateway waits for an integration, so that a hanging message processor is reported."""
-
-
-KEY_ACTIONS = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-"""What DynamoDB and S3 do with a customer's key on behalf of the caller."""
 
 
 class AnsweringStack(Stack):
@@ -61,7 +50,7 @@ class AnsweringStack(Stack):
         )
         self.answer = self._answer()
         self.exhausted = self._functions.make("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
-        self._allow_log(self.exhausted, "GetItem", "UpdateItem")
+        self._allow_log(self.exhausted, "GetItem", "PutItem", "UpdateItem")
         self.workflow = AnswerWorkflow(
             self,
             "Workflow",
@@ -257,7 +246,7 @@ class AnsweringStack(Stack):
                 "REQUEST_TIME_S": str(self._settings.budget.request_time_s),
             },
         )
-        self._allow_log(sweep, "GetItem", "Query", "UpdateItem")
+        self._allow_log(sweep, "GetItem", "PutItem", "Query", "UpdateItem")
         sweep.allow(("dynamodb:Query",), self._data.open_requests_arn)
         sweep.allow(("states:StartExecution",), machine_arn)
         return sweep
@@ -276,7 +265,7 @@ class AnsweringStack(Stack):
         """Allow operations of DynamoDB on the requests' table, and posts to connections."""
         function.allow([f"dynamodb:{operation}" for operation in operations], self._data.table.table_arn)
         if self._data.key is not None:
-            function.allow(KEY_ACTIONS, self._data.key.key_arn)
+            function.allow(TABLE_WRITER, self._data.key.key_arn)
         function.allow(
             ("execute-api:ManageConnections",),
             f"{self._data.stage_arn}/POST/@connections/*",

@@ -16,7 +16,6 @@ from constructs import Construct
 from cicada.ingest.contracts import ENRICHED, PREPARED, LoadingPlan, LoadingRules
 from cicada.ingest.incoming.places import INCOMING, INGESTED, INGESTS
 from stacks import ingest_settings
-from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
@@ -24,6 +23,7 @@ from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction, Functions
 from stacks.ingest_query import runs_query
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
+from stacks.keys import object_key_actions
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.settings import Settings
@@ -255,7 +255,7 @@ class IngestStack(Stack):
     def _allow_objects(self, step: CicadaFunction, actions: tuple[str, ...], *prefixes: str) -> None:
         step.allow(actions, *(self._objects(prefix) for prefix in prefixes), because=BY_NAME)
         if self._data.key is not None:
-            step.allow(KEY_ACTIONS, self._data.key.key_arn)
+            step.allow(object_key_actions(actions), self._data.key.key_arn)
 
     def _allow_list(self, step: CicadaFunction, *prefixes: str) -> None:
         step.allow_statement(

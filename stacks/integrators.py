@@ -9,12 +9,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cicada.ingest.contracts import ENRICHED, PREPARED
-from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction, Functions
 from stacks.ingest import BY_NAME, loading_plan
+from stacks.keys import object_key_actions
 from stacks.layers import Layers
 from stacks.settings import Settings
 
@@ -208,4 +208,4 @@ class IntegratorsStack(Stack):
     def _allow_objects(self, function: CicadaFunction, actions: tuple[str, ...], prefix: str) -> None:
         function.allow(actions, f"arn:{self.partition}:s3:::{self._data.bucket_name}/{prefix}*", because=BY_NAME)
         if self._data.key is not None:
-            function.allow(KEY_ACTIONS, self._data.key.key_arn)
+            function.allow(object_key_actions(actions), self._data.key.key_arn)

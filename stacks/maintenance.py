@@ -9,6 +9,7 @@ from constructs import Construct
 
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.function import CicadaFunction
+from stacks.keys import OBJECT_WRITER
 from stacks.layers import Layers
 from stacks.schedule import run_regularly
 from stacks.settings import Settings
@@ -86,4 +87,4 @@ class IndexMaintenance(Construct):
             )
         )
         if data.key is not None:
-            self.worker.allow(("kms:Decrypt", "kms:GenerateDataKey"), data.key.key_arn)
+            self.worker.allow(OBJECT_WRITER, data.key.key_arn)

@@ -92,7 +92,7 @@ def _xml(service: str, status: int, code: str, message: str) -> web.Response:
     text = (
         f"<Error>{told}<RequestId>{request_id}</RequestId></Error>"
         if service == "s3"
-        else f"<ErrorResponse><Error><Type>Sender</Type>{told}</Error><RequestId>{request_id}</RequestId></ErrorResponse>"
+        else f"<ErrorResponse><Error><Type>Sender</Type>{told}</Error></ErrorResponse>"
     )
     return web.Response(
         status=status, text=f'<?xml version="1.0" encoding="UTF-8"?>\n{text}', content_type="application/xml"

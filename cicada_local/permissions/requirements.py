@@ -1,7 +1,7 @@
 """What a request needs to be allowed: IAM's actions, the resources that they are on, and the condition keys.
 
-Source: Service Authorization Reference, and the services' guides where one operation needs several actions. An operation
-that is not listed here needs ``<service>:<operation>`` on ``*``, which only a policy for all resources allows.
+Source: Service Authorization Reference, and the services' guides where one operation needs several actions. Any other
+operation needs ``<service>:<operation>`` on ``*``, which only a policy for all resources allows.
 """
 
 from __future__ import annotations

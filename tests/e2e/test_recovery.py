@@ -9,7 +9,9 @@ import sys
 import time
 
 from cicada.delivery.decide import START_GRACE_S
-from tests.chaos.house import ANSWER, House
+from cicada.delivery.dynamodb import INLINE_BYTES
+from stacks.answer_settings import Budget
+from tests.chaos.house import ANSWER, EXHAUSTED, House
 from tests.e2e.plain_client import PATIENCE_S, of, whole
 from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
 
@@ -153,6 +155,49 @@ def test_a_start_that_fails_is_told_at_once(cloud, connect):
     cloud.arm("stepfunctions.error", operation="StartExecution")
     events = connect().answer(SIMPLE)
     assert (events[-1]["type"], events[-1]["code"]) == ("error", "workflow_unavailable")
+
+
+# --- errors that tell much ---
+
+
+def fail_at_length(cloud, user, request_id):
+    """Make a request's strategies have failed for reasons that take more than an event inside the request's item may."""
+    reason = "It had read a long page. " * 40
+    failed = [{"strategy": name, "code": "model_unavailable", "reason": reason} for name in ("hybrid", "rag", "cag")]
+    assert len(json.dumps(failed)) > INLINE_BYTES
+    cloud.client("dynamodb").update_item(
+        TableName=House(cloud).request_table(),
+        Key={"pk": {"S": f"{request_id}#{user}"}, "sk": {"S": "head"}},
+        UpdateExpression="SET failed = :failed",
+        ExpressionAttributeValues={":failed": {"S": json.dumps(failed)}},
+        ConditionExpression="attribute_exists(pk)",
+    )
+
+
+def test_a_request_whose_error_is_long_is_ended_by_the_sweep(cloud, connect, user):
+    cloud.arm("stepfunctions.lost_start", times=1)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    socket.until("accepted")
+    fail_at_length(cloud, user, request_id)
+    let_pass(cloud, user, request_id, Budget().request_time_s + PATIENT_S)
+    sweep(cloud)
+    events = socket.events(request_id)
+    assert types(events) == ["accepted", "error"]
+    assert [strategy for strategy, _ in failures(events[-1])] == ["hybrid", "rag", "cag"]
+
+
+def test_a_request_whose_error_is_long_is_ended_by_the_workflow(cloud, connect, user):
+    cloud.arm("stepfunctions.lost_start", times=1)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    socket.until("accepted")
+    fail_at_length(cloud, user, request_id)
+    task = {"subject": user, "requestId": request_id, "execution": "by-hand", "strategy": "direct", "failures": {}}
+    ended = cloud.client("lambda").invoke(FunctionName=House(cloud).name_of(EXHAUSTED), Payload=json.dumps(task))
+    assert json.load(ended["Payload"]) == {"ended": True}
+    events = socket.events(request_id)
+    assert (events[-1]["type"], events[-1]["code"]) == ("error", "all_strategies_failed")
 
 
 # --- what stays down ---

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from cicada_local.permissions.requirements import CONDITION_KEYS
 from stacks.findings import flat
+from stacks.keys import TABLE_WRITER
 from tests.template.templates import FUNCTIONS, Synthesis, as_list
 
 HERE = "<AWS::Region>:<AWS::AccountId>"
@@ -69,8 +71,10 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
 
 
 def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
+    """An event over 2,048 bytes is an item of its own, which it puts."""
     assert allowed(shipped, "exhausted") == XRAY | own_logs(shipped, "exhausted") | {
         ("dynamodb:GetItem", TABLE),
+        ("dynamodb:PutItem", TABLE),
         ("dynamodb:UpdateItem", TABLE),
         ("execute-api:ManageConnections", CONNECTIONS),
     }
@@ -80,6 +84,7 @@ def test_the_recovery_sweep(shipped: Synthesis) -> None:
     """It alone reads the index of open requests; it leaves no traces, so it has no right to."""
     assert allowed(shipped, "recovery_sweep") == own_logs(shipped, "recovery_sweep") | {
         ("dynamodb:GetItem", TABLE),
+        ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),
         ("dynamodb:UpdateItem", TABLE),
         ("dynamodb:Query", f"{TABLE}/index/open"),
@@ -216,3 +221,33 @@ def test_a_key_of_ones_own_is_used_by_those_who_read_the_table_or_write_the_inde
         *("ingest_plan", "ingest_document", "ingest_commit"),
         *("retrieve", "index_document", "get_document_summary", "graph_query", "facets", "enrich_schema"),
     }
+
+
+KEY_USES = {
+    "reads objects": {"kms:Decrypt"},
+    "writes objects": {"kms:Decrypt", "kms:GenerateDataKey"},
+    "writes the table": set(TABLE_WRITER),
+}
+
+
+def test_a_key_of_ones_own_encrypts_for_those_who_write_only(full: Synthesis) -> None:
+    for name, id in FUNCTIONS.items():
+        actions = {action for action, _, _ in full.permissions(id + "Role")}
+        kind = (
+            "writes the table"
+            if "dynamodb:PutItem" in actions
+            else "writes objects"
+            if "s3:PutObject" in actions
+            else "reads objects"
+        )
+        used = {action for action in actions if action.startswith("kms:")}
+        assert used in (set(), KEY_USES[kind]), name
+
+
+def test_the_local_cloud_fills_in_every_condition_key_of_the_roles(each: Synthesis) -> None:
+    conditions = [condition for _, _, condition in each.permissions("") if condition]
+    conditions += [statement["Condition"] for statement in trusts(each) if "Condition" in statement]
+    bucket = each.one("AWS::S3::BucketPolicy").properties["PolicyDocument"]["Statement"]
+    conditions += [statement["Condition"] for statement in bucket if "Condition" in statement]
+    keys = {key.lower() for condition in conditions for operands in condition.values() for key in operands}
+    assert keys <= CONDITION_KEYS
