@@ -157,7 +157,7 @@ def executions(account_id: str, region_name: str) -> list[dict[str, Any]]:
 
 
 class _TaskClient:
-    """A Lambda client for tasks; what keeps it from reaching the service is told as Step Functions tells it."""
+    """A Lambda client for tasks; what keeps it from reaching the function is told as Step Functions tells it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -171,6 +171,11 @@ class _TaskClient:
                 "ResponseMetadata": {"HTTPStatusCode": 0, "RequestId": ""},
             }
             raise ClientError(response, "Invoke") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "AccessDeniedException":
+                raise
+            named = {**error.response["Error"], "Code": "AWSLambdaException"}  # what Step Functions calls it
+            raise ClientError({**error.response, "Error": named}, "Invoke") from error
 
 
 class _TaskClients:

@@ -1,7 +1,7 @@
 """What functions may do with a customer's key: what S3 and DynamoDB do with it on their behalf.
 
-Sources: Amazon S3 User Guide, "Protecting data using server-side encryption with AWS KMS keys"; Amazon DynamoDB Developer
-Guide, "Encryption at rest: how it works".
+Sources: Amazon S3 User Guide, "Protecting data using server-side encryption with AWS KMS keys"; Amazon DynamoDB
+Developer Guide, "Encryption at rest: how it works".
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def test_a_start_that_fails_is_told_at_once(cloud, connect):
 
 
 def fail_at_length(cloud, user, request_id):
-    """Make a request's strategies have failed for reasons that take more than an event inside the request's item may."""
+    """Have a request's strategies failed for reasons too long for an event inside the request's item."""
     reason = "It had read a long page. " * 40
     failed = [{"strategy": name, "code": "model_unavailable", "reason": reason} for name in ("hybrid", "rag", "cag")]
     assert len(json.dumps(failed)) > INLINE_BYTES

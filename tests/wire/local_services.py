@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,13 +99,20 @@ class Services:
             self.moto.close()
 
 
-def create_role(services: Services, name: str, *, allowed: Mapping[str, str | list[str]]) -> str:
+def create_role(
+    services: Services,
+    name: str,
+    *,
+    allowed: Mapping[str, str | list[str]],
+    statements: Sequence[dict[str, Any]] = (),
+) -> str:
     """A role that Lambda and Step Functions may assume, with a policy; its ARN.
 
     Args:
         services: where.
         name: the role's.
         allowed: actions, and the resources that each is allowed on.
+        statements: further ones.
     """
     iam = services.client("iam")
     trust = {
@@ -114,8 +121,9 @@ def create_role(services: Services, name: str, *, allowed: Mapping[str, str | li
         "Action": "sts:AssumeRole",
     }
     role_arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy([trust]))["Role"]["Arn"]
-    statements = [{"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in allowed.items()]
-    iam.put_role_policy(RoleName=name, PolicyName="allowed", PolicyDocument=_policy(statements))
+    given = [{"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in allowed.items()]
+    if given or statements:
+        iam.put_role_policy(RoleName=name, PolicyName="allowed", PolicyDocument=_policy([*given, *statements]))
     return role_arn
 
 
