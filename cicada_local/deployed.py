@@ -11,6 +11,7 @@ from cicada_local.calls import function_name
 from cicada_local.cloudformation.websocket_api import APIS, DeployedApi
 from cicada_local.deploy import TOOLKIT_STACK
 from cicada_local.functions.config import FunctionConfig, Layer
+from cicada_local.functions.log_levels import DEFAULT_LEVEL, JSON_FORMAT, LOGGING
 from cicada_local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
 from cicada_local.places import ACCOUNT_ID, REGION
 
@@ -48,6 +49,7 @@ class DeployedFunctions:
             architecture=found.architectures[0],
             reserved_concurrency=found.reserved_concurrency,
             role=found.role,
+            log_level=_log_level(getattr(found, LOGGING, {})),
         )
 
     def _layer(self, arn: str) -> Layer:
@@ -68,6 +70,12 @@ def reserved_concurrency() -> int:
 
     functions = lambda_backends[ACCOUNT_ID][REGION].list_functions()
     return sum(int(function.reserved_concurrency or 0) for function in functions)
+
+
+def _log_level(logging: Mapping[str, str]) -> str | None:
+    if logging.get("LogFormat") != JSON_FORMAT:
+        return None
+    return logging.get("ApplicationLogLevel", DEFAULT_LEVEL)
 
 
 def lookup_api(api_id: str, stage_name: str) -> ApiConfig | None:

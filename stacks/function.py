@@ -83,7 +83,8 @@ class CicadaFunction(Construct):
             role=self.role,
             log_group=self.logs,
             logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=lambda_.ApplicationLogLevel[settings.log_level],
+            # Lambda's own filter would drop metrics, which have no level: the logger filters instead.
+            application_log_level_v2=lambda_.ApplicationLogLevel.TRACE,
             system_log_level_v2=lambda_.SystemLogLevel.WARN if quiet else lambda_.SystemLogLevel.INFO,
             tracing=lambda_.Tracing.DISABLED if quiet else lambda_.Tracing.ACTIVE,
         )

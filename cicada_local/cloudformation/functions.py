@@ -10,13 +10,14 @@ from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
 from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.functions.log_levels import LOGGING
 from cicada_local.permissions.principals import RoleNotAssumable, check_trust
 
 
 def _create_function(declaration: Declaration) -> LambdaFunction:
     properties = declaration.properties
     _check(declaration)
-    return get_backend(declaration.account_id, declaration.region_name).create_function(
+    function = get_backend(declaration.account_id, declaration.region_name).create_function(
         {
             **properties,
             "FunctionName": declaration.name,
@@ -24,6 +25,8 @@ def _create_function(declaration: Declaration) -> LambdaFunction:
             "Tags": {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])},
         }
     )
+    setattr(function, LOGGING, properties.get("LoggingConfig", {}))
+    return function
 
 
 def _update_function(function: LambdaFunction, declaration: Declaration) -> LambdaFunction:
@@ -31,6 +34,7 @@ def _update_function(function: LambdaFunction, declaration: Declaration) -> Lamb
     _check(declaration)
     function.update_configuration({"Environment": {"Variables": {}}, "Layers": [], **properties})
     function.update_function_code(_code(properties["Code"]))
+    setattr(function, LOGGING, properties.get("LoggingConfig", {}))
     function.reserved_concurrency = properties.get("ReservedConcurrentExecutions")
     return function
 

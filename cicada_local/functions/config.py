@@ -51,6 +51,8 @@ class FunctionConfig:
     """The most invocations that may run at once; 0 stops the function, None is no bound of its own."""
     role: str = ""
     """The ARN of its execution role; its credentials are among the variables that the local cloud adds."""
+    log_level: str | None = None
+    """The application log level of a function with the JSON log format; None with the text format."""
 
     @property
     def region(self) -> str:
@@ -70,6 +72,7 @@ class FunctionConfig:
             "memory_mb": self.memory_mb,
             "runtime": self.runtime,
             "role": self.role,
+            "log_level": self.log_level,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

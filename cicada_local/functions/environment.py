@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cicada_local.functions.config import FunctionConfig
+from cicada_local.functions.log_levels import passes
 from cicada_local.functions.logs import TAIL_BYTES, new_stream
 from cicada_local.functions.packages import Packages
 from cicada_local.functions.runtime_api import InitFailed, Invocation, Ready, Responded, RuntimeApi, RuntimeEvent
@@ -207,6 +208,12 @@ class Environment:
         """What was logged since the invocation began, at most the last 4 KB."""
         return bytes(self._recent)
 
+    def _write_line(self, line: str) -> None:
+        """Add a line of the function to the log, unless its level is below the function's."""
+        level = self.config.log_level
+        if level is None or passes(line, level):
+            self.write_log(line)
+
     def _note_memory(self) -> None:
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
@@ -247,7 +254,7 @@ class Environment:
                 lines, rest = [*lines, rest], b""
             self._partial_line = rest
             for line in lines:
-                self.write_log(line.decode(errors="replace"))
+                self._write_line(line.decode(errors="replace"))
             if not data:  # every writer is gone
                 asyncio.get_running_loop().remove_reader(self._output)
                 return

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cicada_local.functions.config import FunctionConfig
+from cicada_local.functions.log_levels import JSON_FORMAT
 
 
 def lambda_variables(config: FunctionConfig, endpoint_url: str, overrides: Mapping[str, str]) -> dict[str, str]:
@@ -38,4 +39,6 @@ def lambda_variables(config: FunctionConfig, endpoint_url: str, overrides: Mappi
         "PATH": os.defpath,
         "TZ": ":UTC",
     }
+    if config.log_level is not None:
+        defined |= {"AWS_LAMBDA_LOG_FORMAT": JSON_FORMAT, "AWS_LAMBDA_LOG_LEVEL": config.log_level}
     return {"AWS_ENDPOINT_URL": endpoint_url, **config.environment, **defined, **overrides}

@@ -37,17 +37,17 @@ def test_functions_run_on_arm_and_are_traced_and_logged_as_json(shipped: Synthes
     assert function["Architectures"] == ["arm64"]
     assert function["Handler"] == "handler.handler"
     logging = function["LoggingConfig"]
-    assert (logging["LogFormat"], logging["ApplicationLogLevel"]) == ("JSON", "INFO")
+    # Lambda would drop embedded metrics, which have no level, at any level above INFO.
+    assert (logging["LogFormat"], logging["ApplicationLogLevel"]) == ("JSON", "TRACE")
     if folder != "recovery_sweep":
         assert function["TracingConfig"] == {"Mode": "Active"}
         assert logging["SystemLogLevel"] == "INFO"
     assert flat(logging["LogGroup"]).startswith(f"<{FUNCTIONS[folder]}Logs")
 
 
-def test_the_log_level_reaches_function_and_service(full: Synthesis) -> None:
+def test_the_log_level_reaches_the_logger(full: Synthesis) -> None:
     for folder in FUNCTIONS:
         assert full.environment(folder)["LOG_LEVEL"] == "DEBUG"
-        assert full.function(folder).properties["LoggingConfig"]["ApplicationLogLevel"] == "DEBUG"
 
 
 def test_a_frame_is_answered_before_api_gateway_gives_up(shipped: Synthesis) -> None:

@@ -1,10 +1,14 @@
 """Logs of the local Lambda service."""
 
 import base64
+import json
 import re
 from collections.abc import Callable
 
-from tests.wire.functions_cloud import Cloud
+import pytest
+
+from cicada_local.functions.log_levels import passes
+from tests.wire.functions_cloud import ROOT, Cloud
 
 
 def test_the_log_reads_like_cloudwatchs(cloud: Cloud) -> None:
@@ -63,3 +67,78 @@ def test_whoever_asked_is_told_each_line(start: Callable[..., Cloud]) -> None:
     cloud.deploy("def handler(event, context): print('a line')")
     cloud.invoke()
     assert ("f", "a line") in told
+
+
+LINES = """
+    import json
+
+    def tell(**line):
+        print(json.dumps(line))
+
+    def handler(event, context):
+        at = "2026-11-02T16:51:31.587+00:00"
+        tell(level="ERROR", timestamp=at, message="an error")
+        tell(level="error", timestamp=at.replace("+00:00", "Z"), message="another")
+        tell(level="INFO", timestamp=at, message="news")
+        tell(level="ERROR", timestamp="2026-11-02 16:51:31,587+0000", message="at no RFC 3339 time")
+        tell(level="ERROR", message="at no time")
+        tell(level="LOUD", timestamp=at, message="of no level")
+        tell(_aws={"CloudWatchMetrics": []}, AnswersFailed=1)
+        print("no JSON")
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "kept"),
+    [
+        (None, 8),
+        ("TRACE", 8),
+        ("INFO", 8),
+        ("WARN", 2),
+        ("ERROR", 2),
+        ("FATAL", 0),
+    ],
+)
+def test_lines_below_the_functions_level_are_dropped(cloud: Cloud, level: str | None, kept: int) -> None:
+    cloud.deploy(LINES, log_level=level)
+    tail = base64.b64decode(cloud.invoke(LogType="Tail")["LogResult"]).decode()
+    written = [line for line in tail.splitlines() if line.startswith("{") or line == "no JSON"]
+    assert len(written) == kept
+    assert all("error" in line or "another" in line for line in written[:2])
+
+
+TELEMETRY = """
+    from cicada.telemetry import logger, metrics
+    import logging, os
+
+    @metrics.log_metrics
+    @logger.inject_lambda_context
+    def handler(event, context):
+        logging.getLogger("cicada.answering").info("news")
+        logging.getLogger("cicada.answering").error("an error")
+        logging.getLogger("another").warning("of another library")
+        metrics.add_metric(name="AnswersFailed", unit="Count", value=1)
+        if event:
+            raise ValueError("at last")
+"""
+
+
+@pytest.mark.parametrize(("level", "news"), [("ERROR", False), ("INFO", True), ("DEBUG", True)])
+def test_the_deployed_configuration_keeps_errors_and_metrics_at_every_level(
+    cloud: Cloud, level: str, news: bool
+) -> None:
+    """``TRACE`` is what the stacks set Lambda's own level to; the deployer's level is the logger's."""
+    environment = {
+        "LOG_LEVEL": level,
+        "POWERTOOLS_SERVICE_NAME": "cicada",
+        "POWERTOOLS_METRICS_NAMESPACE": "Cicada",
+        "PYTHONPATH": str(ROOT / "layers" / "cicada" / "python"),
+    }
+    cloud.deploy(TELEMETRY, log_level="TRACE", environment=environment)
+    tail = base64.b64decode(cloud.invoke(1, LogType="Tail")["LogResult"]).decode()
+    lines = [json.loads(line) for line in tail.splitlines() if line.startswith("{")]
+    told = {line["message"]: line for line in lines if "message" in line}
+    assert ("news" in told, "of another library" in told) == (news, news)
+    assert passes(json.dumps(told["an error"]), "ERROR")
+    assert any("AnswersFailed" in line and "_aws" in line for line in lines)
+    assert any(line.get("errorType") == "ValueError" for line in lines)

@@ -7,6 +7,7 @@ formatter, so that every line has the keys of its invocation (``request_id``, ``
 from __future__ import annotations
 
 import logging
+import os
 
 from aws_lambda_powertools import Logger, Metrics
 
@@ -14,6 +15,13 @@ for _name in ("boto3", "botocore", "s3transfer", "urllib3"):
     # At DEBUG they log whole requests and responses: documents, questions and secrets. So they stay at INFO.
     logging.getLogger(_name).setLevel(logging.INFO)
 
-logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d")
+LEVEL_VARIABLE = "LOG_LEVEL"
+DEFAULT_LEVEL = "INFO"
+
+# Lambda keeps a line of a level of its own only if it has an RFC 3339 time.
+logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d", use_rfc3339=True)
+for _name in ("", logger.name):
+    # Set here: Powertools and the runtime take Lambda's own level, at which nothing is dropped, over the deployer's.
+    logging.getLogger(_name).setLevel(os.environ.get(LEVEL_VARIABLE, DEFAULT_LEVEL))
 metrics = Metrics()
 """Namespace and service come from POWERTOOLS_METRICS_NAMESPACE and POWERTOOLS_SERVICE_NAME."""
