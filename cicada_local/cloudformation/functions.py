@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+from moto.awslambda.exceptions import LambdaClientError
 from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
@@ -71,7 +72,10 @@ def _permit(declaration: Declaration) -> Resource:
     backend = get_backend(declaration.account_id, declaration.region_name)
 
     def remove(function: str) -> None:
-        policy: Any = backend.get_function(function).policy
+        try:
+            policy: Any = backend.get_function(function).policy
+        except LambdaClientError:  # it went before its permission
+            return
         policy.statements = [statement for statement in policy.statements if statement["Sid"] != sid]
 
     def replace(properties: dict[str, Any]) -> None:
