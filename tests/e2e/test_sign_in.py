@@ -1,0 +1,161 @@
+"""``make up AUTH=1`` and the command: from no user to answered questions, and to a user whose access has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cicada_local.places import ROOT
+from cicada_local.testing import LocalCloud
+from tests.support.sign_in import PASSWORD, Browser
+
+EMAIL = "ada@example.com"
+COMMAND = [sys.executable, "-m", "cicada_cli"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("place")
+
+
+@pytest.fixture(scope="module")
+def signed(place: Path) -> Iterator[LocalCloud]:
+    """A local cloud where users sign in, found by the commands that run in ``place``."""
+    with LocalCloud(place / ".cicada", settings={"auth": {"mode": "cognito"}}) as cloud:
+        yield cloud
+
+
+class Typist:
+    """Types commands in a place, as a user with a home of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.state = place / "state"
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("CICADA_", "AWS_"))}
+        self.environment = {
+            **ours,
+            "XDG_STATE_HOME": str(self.state),
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'layers/cicada/python'}",
+            "BROWSER": f"{sys.executable} {ROOT / 'tests/e2e/surf.py'} %s",
+        }
+
+    def type(self, *words: str, status: int = 0, **environment: str) -> str:
+        """Both outputs of a command."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            cwd=self.place,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.type(*words, "--json"))
+
+    def sign_in_file(self) -> Path:
+        return next((self.state / "cicada" / "sign-ins").glob("*.json"))
+
+    def age(self, seconds: float) -> None:
+        """Make the sign-in older."""
+        path = self.sign_in_file()
+        kept = json.loads(path.read_text())
+        path.write_text(json.dumps(kept | {name: kept[name] - seconds for name in ("obtained_at", "expires_at")}))
+
+
+@pytest.fixture
+def typist(signed: LocalCloud, place: Path) -> Typist:
+    return Typist(place)
+
+
+def login_on_a_terminal(typist: Typist, password: str, new_password: str) -> str:
+    """``cicada login --no-browser`` on a terminal: sign in elsewhere, and paste where the browser ends."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "login", "--no-browser"],
+        cwd=typist.place,
+        env=typist.environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    told = ""
+    try:
+        while "Address or code: " not in told:
+            told += os.read(ours, 65536).decode()
+        url = re.search(r"http://localhost:\d+/oauth2/authorize\S+", told)
+        assert url is not None
+        location = Browser().sign_in(url[0], EMAIL, password, new_password).location
+        os.write(ours, location.encode() + b"\n")
+        assert process.wait(30) == 0
+        return told + os.read(ours, 65536).decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_what_is_printed_at_the_start_signs_in(signed: LocalCloud, typist: Typist) -> None:
+    told = signed.log()
+    name, password = (re.search(rf"{what} +(\S+)", told) for what in ("name", "password"))
+    assert name is not None
+    assert password is not None
+    assert "cicada login" in told
+    typist.type("login", SURF_NAME=name[1], SURF_PASSWORD=password[1])
+    assert typist.json("whoami")["groups"] == ["admins", "users"]
+    typist.type("ask", "Hello!")
+    assert "Signed out" in typist.type("logout")
+
+
+def test_a_user_is_added_asks_and_is_refused(signed: LocalCloud, typist: Typist) -> None:
+    added = typist.json("users", "add", EMAIL, "--password-once")
+    assert "cicada login" in typist.type("ask", "Hello!", status=2)
+    told = login_on_a_terminal(typist, added["temporaryPassword"], PASSWORD)
+    assert f"as {EMAIL}, in users" in told
+    assert typist.json("whoami")["subject"] == added["subject"]
+    assert "answered by direct" in typist.type("ask", "Hello!")
+
+    first = json.loads(typist.sign_in_file().read_text())
+    typist.age(4000)
+    signed.control("POST", "issuer/keys")
+    typist.type("ask", "Hello!")
+    assert json.loads(typist.sign_in_file().read_text())["token"] != first["token"]
+
+    time.sleep(1.1)  # tokens are stamped in whole seconds
+    typist.type("users", "revoke", EMAIL)
+    told = typist.type("ask", "Hello!", status=3)
+    assert "has ended: invalid_grant" in told
+    typist.type("login", SURF_NAME=EMAIL, SURF_PASSWORD=PASSWORD)
+    typist.type("ask", "Hello!")
+
+    typist.type("users", "remove", EMAIL)
+    assert "sign in again: cicada login" in typist.type("ask", "Hello!", status=3).lower()
+    assert EMAIL not in typist.type("users", "list")
+
+
+def test_a_restart_keeps_users_keys_and_sign_ins(signed: LocalCloud, typist: Typist) -> None:
+    """Of the issuer, at another port, for this cloud takes free ones; the pool and its client have the same ids."""
+    told = typist.json("users", "add", "kept@example.com", "--password-once")
+    keys = signed.control("GET", "issuer/keys")
+    outputs = dict(signed.outputs)
+    signed.stop()
+    signed.start()
+    assert signed.outputs["UserPoolId"] == outputs["UserPoolId"]
+    assert signed.outputs["ClientId"] == outputs["ClientId"]
+    assert signed.control("GET", "issuer/keys") == keys
+    assert [user["subject"] for user in typist.json("users", "list") if user["email"] == "kept@example.com"] == [
+        told["subject"]
+    ]
