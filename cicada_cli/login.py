@@ -138,23 +138,24 @@ class _Signing:
     def by_browser(self, open_url: Callable[[str], bool], ports: Sequence[int]) -> SignIn:
         """Have a browser of this machine come back."""
         callback = Callback(ports)
+        attempt = oauth.Attempt.begin(callback.redirect_uri)
+        outcome: list[SignIn | Exception] = []
+
+        def finish(fields: dict[str, str]) -> str | None:
+            try:
+                outcome.append(self._keep(code_of(fields, attempt), attempt))
+            except (oauth.IssuerUnreachable, oauth.IssuerRefused, StoreError) as error:
+                outcome.append(error)
+                return str(error)
+            return None
+
         try:
-            attempt = oauth.Attempt.begin(callback.redirect_uri)
+            callback.serve(attempt.state, finish)
             url = self._url(attempt)
             _note(f"Sign in in the browser; if none opens, at:\n\n  {url}\n\n(without a browser here: --no-browser)")
             with contextlib.suppress(webbrowser.Error):
-                open_url(url)
-            outcome: list[SignIn | Exception] = []
-
-            def finish(fields: dict[str, str]) -> str | None:
-                try:
-                    outcome.append(self._keep(code_of(fields, attempt), attempt))
-                except (oauth.IssuerUnreachable, oauth.IssuerRefused, StoreError) as error:
-                    outcome.append(error)
-                    return str(error)
-                return None
-
-            callback.wait(attempt.state, finish)
+                open_url(url)  # one in the terminal is left before this returns
+            callback.wait()
         finally:
             callback.close()
         if isinstance(outcome[0], Exception):

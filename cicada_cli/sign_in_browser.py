@@ -80,6 +80,7 @@ class Callback:
         self._over = threading.Event()
         self._finish: Callable[[dict[str, str]], str | None] | None = None
         self._state = ""
+        self._serving = False
         for port in ports:
             try:
                 self._servers = self._listen(port)
@@ -89,30 +90,32 @@ class Callback:
             return
         raise NoPort(f"ports {', '.join(map(str, ports))} are taken")
 
-    def wait(self, state: str, finish: Callable[[dict[str, str]], str | None], *, wait_s: float = WAIT_S) -> None:
-        """Wait for the browser, finish the sign-in with the fields that it brings, and tell the user there.
+    def serve(self, state: str, finish: Callable[[dict[str, str]], str | None]) -> None:
+        """Begin to answer the browser: finish the sign-in with the fields that it brings, and tell the user there.
 
         Args:
             state: of the sign-in; what comes with another is left aside, for any page can send a browser here.
-            finish: takes the fields; returns what went wrong, None for nothing. Called once.
-            wait_s: how long.
-
-        Raises:
-            NoAnswer: the time is up.
+            finish: takes the fields; returns what went wrong, None for nothing. Called once, in a thread.
         """
         self._state, self._finish = state, finish
         for server in self._servers:
             threading.Thread(target=server.serve_forever, args=(_POLL_S,), daemon=True).start()
-        try:
-            if not self._over.wait(wait_s):
-                raise NoAnswer(f"the browser did not come back within {wait_s / 60:.0f} minutes")
-        finally:
-            for server in self._servers:
-                server.shutdown()
+        self._serving = True
+
+    def wait(self, wait_s: float = WAIT_S) -> None:
+        """Wait until the sign-in is finished.
+
+        Raises:
+            NoAnswer: the time is up.
+        """
+        if not self._over.wait(wait_s):
+            raise NoAnswer(f"the browser did not come back within {wait_s / 60:.0f} minutes")
 
     def close(self) -> None:
         """Stop listening."""
         for server in self._servers:
+            if self._serving:
+                server.shutdown()
             server.server_close()
 
     def arrived(self, fields: dict[str, str]) -> str | None:

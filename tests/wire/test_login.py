@@ -20,7 +20,7 @@ from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.login import login, logout, whoami
 from cicada_cli.main import main
-from cicada_cli.sign_in_browser import redirect_uri
+from cicada_cli.sign_in_browser import Callback, redirect_uri
 from cicada_client import NotSignedIn, SignedIn
 from cicada_client.connection import TransportClosed
 from cicada_client.sign_in_store import SignIn, SignInStore
@@ -197,6 +197,32 @@ def test_answers_to_other_sign_ins_are_left_aside(service: SignInService, store:
     assert sign_in(service, store, port, surfer) == Exit.DONE
     assert [reply.status for reply in surfer.seen] == [400, 400, 400, 404, 200]
     assert "state mismatch" in surfer.seen[0].text
+
+
+def test_a_browser_in_the_terminal_is_answered_while_it_runs(
+    service: SignInService, store: SignInStore, port: int
+) -> None:
+    seen: list[int] = []
+
+    def surf(url: str) -> bool:
+        browser = Browser()
+        seen.append(browser.get(browser.sign_in(url).location).status)
+        return True
+
+    assert login(deployment(service), store, browser=True, open_url=surf, ports=[port]) == Exit.DONE
+    assert seen == [200]
+
+
+def test_a_browser_that_does_not_come_back_is_not_waited_for_without_end(
+    service: SignInService, store: SignInStore, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(Callback.wait, "__defaults__", (0.01,))
+    monkeypatch.setattr("cicada_cli.login.complain", told.append)
+    status = login(deployment(service), store, browser=True, open_url=lambda _: False, ports=[port])
+    assert status == Exit.CONNECTION_LOST
+    assert "the browser did not come back" in told[0]
+    assert store.get(URL) is None
 
 
 def test_all_ports_taken(service: SignInService, store: SignInStore, capsys: pytest.CaptureFixture[str]) -> None:
