@@ -93,14 +93,8 @@ def typist(
 def login_on_a_terminal(password: str, new_password: str) -> str:
     """``cicada login --no-browser`` on a terminal: sign in elsewhere, and paste where the browser ends."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "login", "--no-browser"],
-        cwd=typist.place,
-        env=typist.environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
+    command = [*COMMAND, "login", "--no-browser"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     told = ""
     try:
