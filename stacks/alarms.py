@@ -74,6 +74,10 @@ class Alarms(Construct):
                 self._gateway_metric("IntegrationError", data),
                 "The API got no valid response from a function",
             ),
+            "IssuerUnavailable": (
+                self._own_metric("IssuerUnavailable"),
+                "Nobody could connect: the issuer's keys could not be fetched",
+            ),
             "MaintenanceFailed": (
                 answering.maintenance.function.metric_errors(period=_PERIOD),
                 "The index's upkeep failed: a segment is damaged, or S3 did not answer",
