@@ -23,6 +23,7 @@ from stacks.answer_settings import (
 )
 from stacks.auth_settings import AuthSettings
 from stacks.ingest_settings import Ingest
+from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
 
@@ -39,6 +40,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "knowledge": KnowledgeSettings,
     "agents": AgentsSettings,
     "profiles": ProfilesSettings,
+    "page": PageSettings,
     "budget": Budget,
     "citations": CitationsSettings,
     "cache": Cache,

@@ -75,7 +75,11 @@ class DataStack(Stack):
 
     def address(self, scheme: str) -> str:
         """The stage's URL: ``wss`` for clients, ``https`` for posting to their connections."""
-        return f"{scheme}://{self.api_id}.execute-api.{self.region}.{self.url_suffix}/{STAGE}"
+        return f"{self.origin(scheme)}/{STAGE}"
+
+    def origin(self, scheme: str) -> str:
+        """The API's origin, which content security policies name."""
+        return f"{scheme}://{self.api_id}.execute-api.{self.region}.{self.url_suffix}"
 
     def _vector_index(self, settings: Settings, removal: RemovalPolicy) -> str | None:
         """The ARN of the S3 Vectors index, as the other stacks see it, for those who search there."""

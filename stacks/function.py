@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -39,6 +40,7 @@ class CicadaFunction(Construct):
         quiet: bool = False,
         key: kms.IKey | None = None,
         name: str | None = None,
+        brings: Path | None = None,
     ) -> None:
         """Make the function.
 
@@ -55,6 +57,7 @@ class CicadaFunction(Construct):
             quiet: leave no trace and no line of the platform's of a run that went well, for one that runs all the time.
             key: encrypts the logs.
             name: the function's, for those whom people call by it; CloudFormation chooses one when None.
+            brings: a folder that lies beside the handler, under its own name.
         """
         super().__init__(scope, id)
         self.logs = log_group(self, "Logs", settings=settings, key=key)
@@ -66,7 +69,7 @@ class CicadaFunction(Construct):
             self,
             "Function",
             function_name=name,
-            code=function_code(folder, local=settings.local),
+            code=function_code(folder, brings=brings, local=settings.local),
             handler="handler.handler",
             runtime=RUNTIME,
             architecture=ARCHITECTURE,
@@ -141,6 +144,7 @@ class Functions:
         concurrency: int | None = None,
         quiet: bool = False,
         name: str | None = None,
+        brings: Path | None = None,
     ) -> CicadaFunction:
         """Make a function; ``vendor`` are its vendor layers besides the base. See CicadaFunction for the rest."""
         return CicadaFunction(
@@ -156,4 +160,5 @@ class Functions:
             quiet=quiet,
             key=self.key,
             name=name,
+            brings=brings,
         )

@@ -20,6 +20,7 @@ from stacks.function import Functions
 from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
+from stacks.page import PageStack
 from stacks.routes import Routes
 from stacks.settings import Settings
 from stacks.settings_record import record, written
@@ -57,6 +58,7 @@ class GatewayStack(Stack):
         *,
         settings: Settings,
         data: DataStack,
+        page: PageStack | None,
         answering: AnsweringStack,
         ingest: IngestStack,
         issuer: TokenIssuer | None,
@@ -86,11 +88,14 @@ class GatewayStack(Stack):
         routes.add("$connect", connection, to_connection, authorizer=authorizer)
         routes.add("$disconnect", connection, to_connection)
         routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
-        self._stage(routes.deploy())
+        stage = self._stage(routes.deploy())
+        if page is not None:  # it is told of the API when that can be called
+            page.configure(self, self._page_config()).node.add_dependency(stage)
         if settings.alarm_email is not None:
             Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering, ingest=ingest)
         for name, value in {
             "WebSocketUrl": data.address("wss"),
+            **({} if page is None else {"PageUrl": page.url}),
             "IndexBucket": data.bucket_name,
             "RequestsTable": data.table.table_name,
             "StateMachineArn": answering.workflow.machine.state_machine_arn,
@@ -123,7 +128,14 @@ class GatewayStack(Stack):
             },
         ).function
 
-    def _stage(self, deployment: apigw.CfnDeployment) -> None:
+    def _page_config(self) -> str:
+        """The page's ``config.json``."""
+        examples = list(self._settings.page.examples)
+        return self.to_json_string(
+            {"webSocketUrl": self._data.address("wss"), **({"examples": examples} if examples else {})}
+        )
+
+    def _stage(self, deployment: apigw.CfnDeployment) -> apigw.CfnStage:
         logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.key)
         stage = apigw.CfnStage(
             self,
@@ -142,6 +154,7 @@ class GatewayStack(Stack):
         )
         if self._settings.create_api_logging_role:
             stage.add_resource_dependency(self._logging_account())
+        return stage
 
     def _logging_account(self) -> apigw_v1.CfnAccount:
         """Let API Gateway write logs, without which it refuses a stage that has any.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from aws_cdk import AssetHashType
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.builds import ROOT
-from stacks.bytecode import FUNCTION_FOLDER, LAYER_FOLDER, NOT_CODE, compiled
+from stacks.builds import ROOT, built
+from stacks.bytecode import FUNCTION_FOLDER, LAYER_FOLDER, NOT_CODE, compiled, source_key
 from stacks.wheels import built_layer
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -66,9 +67,29 @@ class Layers(Construct):
         return self._made[name]
 
 
-def function_code(folder: str, *, local: bool) -> lambda_.Code:
-    """The code of a folder of ``lambdas/``, with bytecode unless it is for the local cloud."""
-    return _code(f"function_{folder}", ROOT / "lambdas" / folder, FUNCTION_FOLDER, local=local)
+def function_code(folder: str, *, brings: Path | None = None, local: bool) -> lambda_.Code:
+    """The code of a folder of ``lambdas/``, with bytecode unless it is for the local cloud.
+
+    Args:
+        folder: the folder's name.
+        brings: another folder that lies beside the handler, under its own name.
+        local: for the local cloud.
+    """
+    source = ROOT / "lambdas" / folder
+    if brings is not None:
+        source = _with(source, brings)
+    return _code(f"function_{folder}", source, FUNCTION_FOLDER, local=local)
+
+
+def _with(source: Path, brings: Path) -> Path:
+    """A copy of a function's folder that holds another folder, too."""
+
+    def make(folder: Path) -> None:
+        ignore = shutil.ignore_patterns(*(pattern.removeprefix("**/") for pattern in NOT_CODE))
+        shutil.copytree(source, folder, ignore=ignore, dirs_exist_ok=True)
+        shutil.copytree(brings, folder / brings.name)
+
+    return built(f"source_{source.name}", source_key(source, source_key(brings, brings.name)), make)
 
 
 def _code(name: str, source: Path, seen_as: str, *, local: bool) -> lambda_.Code:

@@ -27,6 +27,7 @@ from stacks.answer_settings import (
 from stacks.auth_settings import RESERVED_IN_DOMAINS, AuthSettings
 from stacks.bedrock_regions import why_not_from
 from stacks.ingest_settings import Ingest
+from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 
 LOCAL_ACCOUNT = "123456789012"
@@ -106,6 +107,7 @@ class Settings(Group):
     knowledge: KnowledgeSettings = KnowledgeSettings()
     agents: AgentsSettings = AgentsSettings()
     profiles: ProfilesSettings = ProfilesSettings()
+    page: PageSettings = PageSettings()
     budget: Budget = Budget()
     citations: CitationsSettings = CitationsSettings()
     cache: Cache = Cache()

@@ -69,6 +69,13 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
             "maxDeleted": 30,
             "maxDeletedHistoryEntries": 5,
         },
+        "page": {
+            "signIn": True,
+            "domainName": "ask.example.org",
+            "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012",
+            "connectOrigins": ["https://tokens.example.org"],
+            "examples": ["Who locked the boathouse?"],
+        },
         "recovery": {"sweepMinutes": 1},
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ FUNCTIONS = {
     "exhausted": "Exhausted",
     "recovery_sweep": "RecoverySweep",
     "index_maintenance": "IndexMaintenanceWorker",
+    "page_files": "PageFiles",
     "ingest_start": "Start",
     "ingest_plan": "Plan",
     "ingest_document": "Document",
@@ -40,8 +41,8 @@ FUNCTIONS = {
 """Folders below lambdas/, and how their resources' ids begin."""
 
 
-STACKS = ("Data", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
-"""In their order; the second is there with a user pool only."""
+STACKS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
+"""In their order; the third is there with a user pool only, the second unless it is turned off."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,18 @@ class Synthesis:
     def template(self, stack: str) -> dict[str, Any]:
         return _read_once(self.folder / f"{self.prefix}-{stack}.template.json")
 
-    def resources(self, *types: str) -> Iterator[Resource]:
-        """The resources of all stacks, or those of some types."""
+    def resources(self, *types: str, stacks: Sequence[str] = STACKS) -> Iterator[Resource]:
+        """The resources of all stacks, or those of some types or stacks."""
         for stack in self.stacks:
+            if stack not in stacks:
+                continue
             for id, resource in self.template(stack)["Resources"].items():
                 if not types or resource["Type"] in types:
                     yield Resource(id, resource["Type"], resource.get("Properties", {}), resource)
 
-    def one(self, type: str) -> Resource:
-        """The only resource of a type."""
-        (resource,) = self.resources(type)
+    def one(self, type: str, *, stack: str | None = None) -> Resource:
+        """The only resource of a type, in all stacks or in one."""
+        (resource,) = self.resources(type, stacks=STACKS if stack is None else [stack])
         return resource
 
     def machine(self, id: str) -> Resource:

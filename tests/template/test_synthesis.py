@@ -43,6 +43,7 @@ def test_the_local_clouds_settings_synthesise(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob("*.template.json")} == {
         "Cicada-Data.template.json",
+        "Cicada-Page.template.json",
         "Cicada-Answering.template.json",
         "Cicada-Ingest.template.json",
         "Cicada-Integrators.template.json",

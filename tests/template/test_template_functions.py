@@ -13,6 +13,7 @@ from cicada.settings import (
     DeliverySettings,
     IndexMaintenanceSettings,
     MessageProcessorSettings,
+    PageFilesSettings,
     RecoverySettings,
 )
 from stacks.findings import flat
@@ -149,20 +150,21 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
         | {name.upper() for name in IndexMaintenanceSettings.model_fields},
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},
         "connection": set(),
+        "page_files": {name.upper() for name in PageFilesSettings.model_fields},
     }
     for folder, names in read.items():
         assert shipped.environment(folder).keys() <= shared | names
 
 
 def test_data_outlives_its_stack_unless_the_deployer_says_otherwise(shipped: Synthesis, full: Synthesis) -> None:
-    for type in ("AWS::S3::Bucket", "AWS::DynamoDB::Table"):
-        assert shipped.one(type).rest["DeletionPolicy"] == "Retain"
-        assert full.one(type).rest["DeletionPolicy"] == "Delete"
+    for type, stack in (("AWS::S3::Bucket", "Data"), ("AWS::S3::Bucket", "Page"), ("AWS::DynamoDB::Table", "Data")):
+        assert shipped.one(type, stack=stack).rest["DeletionPolicy"] == "Retain"
+        assert full.one(type, stack=stack).rest["DeletionPolicy"] == "Delete"
 
 
 def test_the_bucket_is_private_versioned_and_encrypted(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, algorithm in ((shipped, "AES256"), (full, "aws:kms")):
-        bucket = synthesis.one("AWS::S3::Bucket").properties
+        bucket = synthesis.one("AWS::S3::Bucket", stack="Data").properties
         assert all(bucket["PublicAccessBlockConfiguration"].values())
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
         (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]

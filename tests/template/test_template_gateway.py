@@ -122,6 +122,7 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
     outputs = {name: flat(output["Value"]) for name, output in shipped.template("Gateway")["Outputs"].items()}
     assert outputs.keys() == {
         "WebSocketUrl",
+        "PageUrl",
         "IndexBucket",
         "RequestsTable",
         "StateMachineArn",

@@ -15,6 +15,9 @@ FREE_WHILE_IDLE = {
     "AWS::ApiGatewayV2::Route",
     "AWS::ApiGatewayV2::RouteResponse",
     "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudFront::Distribution",
+    "AWS::CloudFront::OriginAccessControl",
+    "AWS::CloudFront::ResponseHeadersPolicy",
     "AWS::Cognito::ManagedLoginBranding",
     "AWS::Cognito::UserPool",
     "AWS::Cognito::UserPoolClient",
@@ -36,6 +39,8 @@ FREE_WHILE_IDLE = {
     "AWS::S3Vectors::Index",
     "AWS::S3Vectors::VectorBucket",
     "AWS::StepFunctions::StateMachine",
+    "Custom::PageConfig",
+    "Custom::PageFiles",
 }
 """Types that bill by use or by stored byte. A type that is missing here is to be judged before it is added."""
 
@@ -106,7 +111,7 @@ def test_backups_are_taken_when_asked_for(shipped: Synthesis, full: Synthesis) -
 def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
     table = each.one("AWS::DynamoDB::Table").properties
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
-    rule, *folders = each.one("AWS::S3::Bucket").properties["LifecycleConfiguration"]["Rules"]
+    rule, *folders = each.one("AWS::S3::Bucket", stack="Data").properties["LifecycleConfiguration"]["Rules"]
     assert {folder["Prefix"]: folder["ExpirationInDays"] for folder in folders} == dict.fromkeys(
         ("prepared/", "enriched/", "ingests/"), 30
     )
@@ -117,7 +122,7 @@ def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
 def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, days in ((shipped, 30), (full, 14)):
         groups = list(synthesis.resources("AWS::Logs::LogGroup"))
-        assert len(groups) == 21  # eighteen functions, two workflows, the access log
+        assert len(groups) == 22  # nineteen functions, two workflows, the access log
         for group in groups:
             assert group.properties["RetentionInDays"] == days
             assert group.rest["DeletionPolicy"] == "Delete"

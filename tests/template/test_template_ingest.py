@@ -98,7 +98,7 @@ def test_uploads_below_incoming_are_told_and_nothing_else(each: Synthesis) -> No
     assert set(rule["EventPattern"]["detail-type"]) == {"Object Created", "Object Deleted"}
     assert rule["EventPattern"]["detail"]["object"] == {"key": [{"prefix": "incoming/"}]}
     assert flat(rule["EventPattern"]["detail"]["bucket"]["name"][0]) == f"<{each.prefix}-Data.IndexBucket>"
-    told = each.one("AWS::S3::Bucket").properties["NotificationConfiguration"]
+    told = each.one("AWS::S3::Bucket", stack="Data").properties["NotificationConfiguration"]
     assert told == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
 
 

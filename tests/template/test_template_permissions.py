@@ -146,7 +146,7 @@ WIDEST = {
     "logs": ("*",),
     # Connections come and go; objects are named by their content, or by what was uploaded.
     "execute-api": ("/live/POST/@connections/*",),
-    "s3": ("/index/*", "/incoming/*", "/ingested/*", "/ingests/*", "/prepared/*", "/enriched/*"),
+    "s3": ("/index/*", "/incoming/*", "/ingested/*", "/ingests/*", "/prepared/*", "/enriched/*", "/assets/*"),
     # A Distributed Map watches the executions of its own state machine.
     "states": ("-ingest:*", "-ingest/*"),
 }
@@ -204,7 +204,7 @@ def test_functions_are_invoked_by_this_api_and_these_rules_only(each: Synthesis)
 
 
 def test_nobody_reads_the_bucket_in_the_clear(each: Synthesis) -> None:
-    policy = each.one("AWS::S3::BucketPolicy").properties["PolicyDocument"]["Statement"]
+    policy = each.one("AWS::S3::BucketPolicy", stack="Data").properties["PolicyDocument"]["Statement"]
     denied = [s["Condition"] for s in policy if s["Effect"] == "Deny" and as_list(s["Action"]) == ["s3:*"]]
     assert {"Bool": {"aws:SecureTransport": "false"}} in denied
     assert all(s["Effect"] == "Deny" for s in policy)

@@ -26,6 +26,7 @@ IMPORTS = {
     "exhausted": {"aws_lambda_powertools", "pydantic"},
     "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
+    "page_files": {"aws_lambda_powertools", "pydantic"},
     "ingest_start": {"aws_lambda_powertools", "pydantic"},
     "ingest_plan": {"aws_lambda_powertools", "pydantic", "numpy"},
     "ingest_document": {"aws_lambda_powertools", "pydantic", "numpy", "pypdf", "markdown_it", "charset_normalizer"},

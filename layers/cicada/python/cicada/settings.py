@@ -218,3 +218,9 @@ class IndexMaintenanceSettings(Environment):
     garbage_grace_s: Annotated[float, Field(ge=0)] = DAY_S
     """How long objects are kept after they were written or current. Writers publish within half a day of their start,
     and readers may still use a version; a shorter time is for tests only."""
+
+
+class PageFilesSettings(Environment):
+    """For the function that uploads the page."""
+
+    page_bucket: str
