@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from cicada.page.files import CONFIG
 from cicada_local import deployed, interpreter, schedules
 from cicada_local.agents.brain import next_step
 from cicada_local.agents.classic import ClassicAgents
@@ -25,6 +26,9 @@ from cicada_local.bedrock.control import BedrockControl
 from cicada_local.bedrock.forwarding import Forwarding, forwarding_from
 from cicada_local.bedrock.minilm import CachedEmbedder
 from cicada_local.calls import Call, CallLog
+from cicada_local.cloudfront.edge import Edge, EdgeResponse, Laptop
+from cicada_local.cloudfront.origin import BucketOrigin
+from cicada_local.cloudfront.server import CloudFront
 from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.front import Front
@@ -36,10 +40,9 @@ from cicada_local.issuer import Issuer
 from cicada_local.kendra import Kendra
 from cicada_local.motoserver import MotoServer
 from cicada_local.object_events import ObjectEvents
-from cicada_local.page import Page
 from cicada_local.permissions import Principals, RoleNotAssumable
 from cicada_local.permissions.enforcement import service_may_invoke
-from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
+from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, Places
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from cicada_local.state import Keeper
 from cicada_local.state_store import StateStore
@@ -79,7 +82,7 @@ class Cloud:
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
         self._vectors = VectorStore(places.vectors)
-        from cicada_local.cloudformation import agents, harnesses, vectors
+        from cicada_local.cloudformation import agents, cloudfront, custom, harnesses, vectors
 
         vectors.serve(self._vectors)
         agent_store = AgentStore()
@@ -118,7 +121,13 @@ class Cloud:
             permits=_permits("apigateway.amazonaws.com"),
         )
         calls = CallLog()
-        page = Page(ROOT / "web", self._page_config, api=self.endpoint_url.replace("http", "ws", 1))
+        page = CloudFront(
+            lambda: cloudfront.DISTRIBUTIONS,
+            Edge(
+                BucketOrigin(self._moto.lock("s3")),
+                Laptop(local=self._local, instead=self._page_file),
+            ),
+        )
         control = Control(
             faults=self.faults,
             calls=calls,
@@ -150,6 +159,7 @@ class Cloud:
             ),
             HarnessRuntime(harness_store, self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
+            custom.CustomResourceResponses(),
             self.issuer,
         )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
@@ -204,15 +214,23 @@ class Cloud:
         self.keeper.changed(call, body, status)
         self._object_events.answered(call, body, status)
 
-    def _page_config(self) -> dict[str, Any] | None:
-        url = self._served_url()
-        if url is None:
-            return None
-        return {"webSocketUrl": url, **_sign_in(self._outputs()), **self.corpus}
+    def _page_file(self, path: str, found: EdgeResponse) -> EdgeResponse:
+        """A file of the page. Its configuration names what is loaded, too, and is told once all is."""
+        if path != f"/{CONFIG}":
+            return found
+        json_type = {"content-type": "application/json", "cache-control": "no-cache"}
+        if not self.ready:
+            return EdgeResponse(503, json_type, b'{"error": "The stacks are still being deployed."}')
+        config = json.loads(self._local(found.body.decode()))
+        return EdgeResponse(found.status, json_type, json.dumps({**config, **self.corpus}).encode())
+
+    def _local(self, text: str) -> str:
+        """A text of the stacks with this machine's addresses of the API and the issuer."""
+        return self.issuer.stands_for(deployed.localised(self.endpoint_url, text))
 
     def _outputs(self) -> dict[str, str]:
-        """The stacks' outputs, with the issuer's address on this machine."""
-        return {name: self.issuer.stands_for(value) for name, value in deployed.outputs().items()}
+        """The stacks' outputs, with the addresses of issuer and page on this machine."""
+        return {name: self._local_url(self.issuer.stands_for(value)) for name, value in deployed.outputs().items()}
 
     def _local_url(self, url: str) -> str:
         """Where an address of the deployed page is served on this machine; any other address as it is."""
@@ -256,14 +274,6 @@ class Cloud:
                 await asyncio.to_thread(self._save)
             except Exception:
                 logger.exception("the state could not be saved")
-
-
-def _sign_in(outputs: Mapping[str, str]) -> dict[str, Any]:
-    """What the page is told of the sign-in: nothing where there is none."""
-    if "ClientId" not in outputs:
-        return {}
-    names = {"issuer": "Issuer", "clientId": "ClientId", "scopes": "Scopes"}
-    return {"signIn": {name: outputs[output] for name, output in names.items()}}
 
 
 def _permits(service: str) -> Permits:

@@ -16,6 +16,7 @@ from cicada_local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
 from cicada_local.places import ACCOUNT_ID, REGION
 
 _INVOKED = re.compile(r"/functions/(arn:[^/]+)/invocations$")
+_SOCKET = re.compile(r"wss://([a-z0-9]+)\.execute-api\.[a-z0-9-]+\.amazonaws\.com(/[A-Za-z0-9_-]+)?")
 _CALLBACK = re.compile(r"^https?://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/?$")
 
 
@@ -145,6 +146,19 @@ def websocket_url(endpoint_url: str, aws_url: str) -> str:
     """Where the local gateway serves the stage whose address on AWS is ``wss://<api>.execute-api…/<stage>``."""
     local = callback_url(endpoint_url, aws_url.replace("wss://", "https://", 1))
     return local.replace("http://", "ws://", 1) if local else aws_url
+
+
+def localised(endpoint_url: str, text: str) -> str:
+    """A text, such as a policy, with the addresses of WebSocket APIs replaced by those of the local gateway."""
+    origin = endpoint_url.replace("http", "ws", 1)
+    return _SOCKET.sub(lambda found: f"{origin}/_ws/{found[1]}{found[2]}" if found[2] else origin, text)
+
+
+def origin_buckets() -> set[str]:
+    """The buckets that distributions serve: each deployment fills them anew."""
+    from cicada_local.cloudformation.cloudfront import DISTRIBUTIONS
+
+    return {behavior.bucket for distribution in DISTRIBUTIONS.values() for behavior in distribution.behaviors}
 
 
 def stacks() -> list[Any]:

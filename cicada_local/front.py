@@ -11,10 +11,10 @@ from aiohttp import web
 
 from cicada_local import service_faults
 from cicada_local.calls import Call, CallLog, identify, identify_by_path
+from cicada_local.cloudfront.server import CloudFront
 from cicada_local.faults import Faults
 from cicada_local.idempotency import Transactions
 from cicada_local.motoserver import MotoServer
-from cicada_local.page import Page
 from cicada_local.permissions import Enforcement, Principals
 from cicada_local.permissions.principals import Principal, TokenInvalid
 from cicada_local.permissions.refusals import token_invalid
@@ -40,7 +40,7 @@ class Front:
     def __init__(
         self,
         moto: MotoServer,
-        page: Page,
+        page: CloudFront,
         *,
         faults: Faults,
         calls: CallLog,
@@ -51,7 +51,7 @@ class Front:
 
         Args:
             moto: answers what no other service does.
-            page: what a browser gets at ``/``.
+            page: what browsers get.
             faults: may make moto's services fail.
             calls: counts.
             principals: who may call what.
@@ -118,6 +118,8 @@ class Front:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         call = request.get(_CALL)
         if call is None:
+            if not self._page.serves(request):
+                raise web.HTTPNotFound
             return await self._page.answer(request)
         body = await request.read()
         refused = await service_faults.refusal(self._faults, call)

@@ -194,7 +194,11 @@ class Keeper:
 
 
 def _places() -> list[tuple[Place, str, str]]:
-    """The deployed buckets and tables: where each is declared, its type, its physical id."""
+    """The deployed buckets and tables: where each is declared, its type, its physical id.
+
+    Without the buckets of distributions: what a deployment has just uploaded is not to be replaced by what was saved.
+    """
+    left_out = deployed.origin_buckets()
     return [
         (Place(stack.name, resource.logical_resource_id), resource.cf_resource_type, resource.physical_resource_id)
         for stack in deployed.stacks()
@@ -202,6 +206,7 @@ def _places() -> list[tuple[Place, str, str]]:
             stack.resource_map._parsed_resources.values()
         )  # the map itself would create what is missing
         if getattr(resource, "cf_resource_type", None) in (BUCKET, *TABLES)
+        and resource.physical_resource_id not in left_out
     ]
 
 

@@ -90,7 +90,7 @@ class GatewayStack(Stack):
         routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
         stage = self._stage(routes.deploy())
         if page is not None:  # it is told of the API when that can be called
-            page.configure(self, self._page_config()).node.add_dependency(stage)
+            page.configure(self, self._page_config(issuer)).node.add_dependency(stage)
         if settings.alarm_email is not None:
             Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering, ingest=ingest)
         for name, value in {
@@ -128,12 +128,25 @@ class GatewayStack(Stack):
             },
         ).function
 
-    def _page_config(self) -> str:
+    def _page_config(self, issuer: TokenIssuer | None) -> str:
         """The page's ``config.json``."""
-        examples = list(self._settings.page.examples)
-        return self.to_json_string(
-            {"webSocketUrl": self._data.address("wss"), **({"examples": examples} if examples else {})}
-        )
+        page, auth = self._settings.page, self._settings.auth
+        config: dict[str, Any] = {"webSocketUrl": self._data.address("wss")}
+        if issuer is not None and page.sign_in:
+            config["signIn"] = {
+                "issuer": issuer.issuer,
+                "clientId": issuer.client_id,
+                "scopes": " ".join(issuer.scopes),
+                # Whom the authorizer refuses, a browser is not told: the page looks by itself.
+                **(
+                    {"groupsClaim": auth.groups_in, "groups": list(auth.required_groups)}
+                    if auth.required_groups
+                    else {}
+                ),
+            }
+        if page.examples:
+            config["examples"] = list(page.examples)
+        return self.to_json_string(config)
 
     def _stage(self, deployment: apigw.CfnDeployment) -> apigw.CfnStage:
         logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.key)

@@ -20,6 +20,7 @@ from stacks.function import CicadaFunction, Functions
 from stacks.layers import Layers
 from stacks.page_headers import WEB, page_headers
 from stacks.settings import Settings
+from stacks.sign_in import domain_prefix
 
 UPLOAD_S = 60
 """How long an upload may take: some forty small files."""
@@ -39,9 +40,7 @@ class PageStack(Stack):
         self._settings = settings
         self._bucket = self._private_bucket()
         distribution = self._distribution(self._headers(data))
-        # The local cloud's address has no certificate.
-        scheme = "http" if settings.local else "https"
-        self.url = f"{scheme}://{settings.page.domain_name or distribution.distribution_domain_name}"
+        self.url = f"https://{settings.page.domain_name or distribution.distribution_domain_name}"
         """The page's address, without a closing slash."""
         layers = Layers(self, "Layers", local=settings.local)
         self._uploader = self._function(Functions(self, settings, layers, data.key))
@@ -123,12 +122,18 @@ class PageStack(Stack):
         )
 
     def _sign_in_origins(self) -> list[str]:
-        """Where the page asks for tokens."""
-        auth = self._settings.auth
-        if auth == "none" or not self._settings.page.sign_in:
+        """Where the page asks for tokens: the issuer, and the user pool's domain."""
+        auth, page = self._settings.auth, self._settings.page
+        if auth.mode == "none" or not page.sign_in:
             return []
-        issuer = urlsplit(auth.issuer)
-        return [f"{issuer.scheme}://{issuer.netloc}", *self._settings.page.connect_origins]
+        if auth.issuer is not None:
+            issuer = urlsplit(auth.issuer)
+            return [f"{issuer.scheme}://{issuer.netloc}", *page.connect_origins]
+        domain = domain_prefix(self._settings, self.account)
+        return [
+            f"https://cognito-idp.{self.region}.{self.url_suffix}",
+            f"https://{domain}.auth.{self.region}.amazoncognito.com",
+        ]
 
     def _distribution(self, headers: cloudfront.ResponseHeadersPolicy) -> cloudfront.Distribution:
         page = self._settings.page

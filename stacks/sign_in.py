@@ -70,6 +70,11 @@ class TokenIssuer:
         }
 
 
+def domain_prefix(settings: Settings, account: str) -> str:
+    """How the address of the sign-in pages begins."""
+    return settings.auth.domain_prefix or f"{settings.stack_prefix.lower()}-{account}"
+
+
 class SignInStack(Stack):
     """The user pool, its sign-in pages, one public client, and the groups."""
 
@@ -91,9 +96,7 @@ class SignInStack(Stack):
         client = self._client(pool, [*([] if page_url is None else [f"{page_url}/"]), *CLI_CALLBACKS])
         domain = pool.add_domain(
             "Domain",
-            cognito_domain=cognito.CognitoDomainOptions(
-                domain_prefix=self._auth.domain_prefix or f"{settings.stack_prefix.lower()}-{self.account}"
-            ),
+            cognito_domain=cognito.CognitoDomainOptions(domain_prefix=domain_prefix(settings, self.account)),
             managed_login_version=cognito.ManagedLoginVersion.NEWER_MANAGED_LOGIN,
         )
         # Without a style the sign-in pages of a client are not shown.

@@ -18,6 +18,7 @@ _SUFFIX_LENGTH = 12
 _MODULES = (
     "agents",
     "change_sets",
+    "cloudfront",
     "cognito",
     "custom",
     "functions",
@@ -42,6 +43,7 @@ def register() -> None:
     _read_json_as_json(models.Stack)
     _name_alike(parsing)
     _keep_what_cannot_change(parsing)
+    _delete_custom_resources_first(parsing.ResourceMap)
 
 
 def _read_json_as_json(stack: Any) -> None:
@@ -84,10 +86,23 @@ def _keep_what_cannot_change(parsing: Any) -> None:
     parsing.parse_and_update_resource = parse_and_update_resource
 
 
+def _delete_custom_resources_first(resource_map: Any) -> None:
+    from cicada_local.cloudformation.custom import delete_first
+
+    delete = resource_map.delete
+
+    def delete_in_order(self: Any) -> None:
+        delete_first(self)
+        delete(self)
+
+    resource_map.delete = delete_in_order
+
+
 def unknown_types(template: Mapping[str, Any]) -> list[str]:
     """The resource types of a template that nothing here simulates, sorted: they are left out of a deployed stack."""
     from moto.cloudformation.parsing import NULL_MODELS, get_model_map
 
     known = get_model_map()
-    used = {resource["Type"] for resource in template.get("Resources", {}).values()}
+    types = {resource["Type"] for resource in template.get("Resources", {}).values()}
+    used = {type for type in types if not type.startswith("Custom::")}
     return sorted(used - known.keys() - set(NULL_MODELS))

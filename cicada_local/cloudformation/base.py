@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,10 @@ class Declaration:
     account_id: str
     region_name: str
     stack_name: str = ""
-    """Known at creation, as is the logical id."""
+    """Known at creation, as are the next three."""
     logical_id: str = ""
+    stack_id: str = ""
+    resource_type: str = ""
 
 
 class Resource:
@@ -59,6 +61,15 @@ class Resource:
 
     def delete(self, account_id: str, region_name: str) -> None:
         self._remove()
+
+
+def forgetting(kept: MutableMapping[str, Any], name: str) -> Callable[[], None]:
+    """Removes an entry, if it is there."""
+
+    def remove() -> None:
+        kept.pop(name, None)
+
+    return remove
 
 
 def define(
@@ -102,7 +113,18 @@ def define(
             stack_name = kwargs["StackId"].split("/")[1]
             properties = cloudformation_json["Properties"]
             name = properties.get(name_property, resource_name)
-            return create(Declaration(name, properties, account_id, region_name, stack_name, kwargs["LogicalId"]))
+            return create(
+                Declaration(
+                    name,
+                    properties,
+                    account_id,
+                    region_name,
+                    stack_name,
+                    kwargs["LogicalId"],
+                    kwargs["StackId"],
+                    kwargs["ResourceType"],
+                )
+            )
 
         @classmethod
         def update_from_cloudformation_json(

@@ -123,6 +123,8 @@ class Backend(CloudFormationBackend):
             stack.status = "UPDATE_ROLLBACK_COMPLETE"
             stack._add_stack_event(stack.status)
             return
+        stack.template_dict["Outputs"] = {}  # moto would make anew what they refer to
+        stack.output_map = stack._create_output_map()
         try:
             stack.resource_map.delete()
         except Exception:

@@ -10,7 +10,7 @@ from moto.dynamodb.models.table import Table
 from moto.s3.models import FakeBucket, s3_backends
 from moto.utilities.utils import get_partition
 
-from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.cloudformation.base import Declaration, Resource, define, forgetting
 from cicada_local.permissions.policies import parse
 from cicada_local.permissions.resources import bucket_policies
 
@@ -60,11 +60,8 @@ def _create_policy(declaration: Declaration) -> Resource:
         parse(document)
         bucket_policies[bucket] = document
 
-    def remove() -> None:
-        bucket_policies.pop(bucket, None)
-
     replace(declaration.properties)
-    return Resource(bucket, {}, replace=replace, remove=remove)
+    return Resource(bucket, {}, replace=replace, remove=forgetting(bucket_policies, bucket))
 
 
 def _update_policy(policy: Resource, declaration: Declaration) -> Resource:

@@ -37,6 +37,7 @@ from cicada_local.senders import Handler, names_this_machine
 CONTROL = "/_cicada/issuer/keys"
 AWS_ISSUERS = "https://cognito-idp.us-east-1.amazonaws.com"
 """What the issuer's address stands for, as the stacks name it."""
+_AWS_HOSTS = re.compile(rf"{re.escape(AWS_ISSUERS)}|https://[a-z0-9-]+\.auth\.us-east-1\.amazoncognito\.com")
 
 _POOL = r"/{pool:[\w-]+_[0-9A-Za-z]+}/.well-known"
 _OPERATION = re.compile(r"/(?:oauth2/)?(\w+)$")
@@ -96,8 +97,8 @@ class Issuer:
             await self._runner.cleanup()
 
     def stands_for(self, value: str) -> str:
-        """A value of the stacks with the address of AWS's issuers replaced by this one's."""
-        return value.replace(AWS_ISSUERS, self.url) if self.url else value
+        """A value of the stacks with the addresses of AWS's issuers and of pools' domains replaced by this one's."""
+        return _AWS_HOSTS.sub(self.url, value) if self.url else value
 
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[self._guard])

@@ -10,7 +10,6 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -165,7 +164,7 @@ class SignInService:
 
 
 @contextmanager
-def sign_in_service(page_folder: Path, stack: str = "sign-in") -> Iterator[SignInService]:
+def sign_in_service(stack: str = "sign-in") -> Iterator[SignInService]:
     """Deploy the pool, and serve it."""
     running: list[SignInService] = []
     faults = Faults()
@@ -176,7 +175,7 @@ def sign_in_service(page_folder: Path, stack: str = "sign-in") -> Iterator[SignI
         clock=lambda: running[0].clock() if running else time.time(),
     )
     with (
-        running_services(page_folder, issuer) as services,
+        running_services(issuer) as services,
         deployed_stack(services, stack, TEMPLATE) as described,
         listening(issuer),
     ):

@@ -15,7 +15,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,10 +25,12 @@ from botocore.config import Config
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 
 from cicada_local.calls import CallLog
+from cicada_local.cloudfront.edge import Edge
+from cicada_local.cloudfront.origin import BucketOrigin
+from cicada_local.cloudfront.server import CloudFront
 from cicada_local.faults import Faults
 from cicada_local.front import Front, Service
 from cicada_local.motoserver import MotoServer
-from cicada_local.page import Page
 from cicada_local.permissions import Principals
 
 ACCOUNT_ID = "123456789012"
@@ -38,17 +39,17 @@ ACCOUNT_ID = "123456789012"
 class Services:
     """The running front server."""
 
-    def __init__(self, page_folder: Path) -> None:
+    def __init__(self) -> None:
         self.faults = Faults()
         self.calls = CallLog()
         self.principals = Principals()
-        self.page_config: dict[str, Any] | None = None
         self.moto: MotoServer
         self.endpoint_url = ""
         self.invoke: Callable[[str, Any], Any] = _echo
         """Stands for every function: the name and the event in, the result out."""
         self.answered: Callable[..., None] = lambda *_: None
-        self._page_folder = page_folder
+        self.now = 0.0
+        """What the edge's clock shows, in seconds."""
 
     def client(self, service: str, *, attempts: int = 1, **config: Any) -> Any:
         return boto3.client(
@@ -69,6 +70,9 @@ class Services:
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
+    def clock(self) -> float:
+        return self.now
+
     def _tell(self, *answered: Any) -> None:
         self.answered(*answered)
 
@@ -78,16 +82,21 @@ class Services:
         port = site_socket.getsockname()[1]
         self.endpoint_url = f"http://localhost:{port}"
         self.moto = await asyncio.to_thread(MotoServer, port, self.principals)
+        from cicada_local.cloudformation import cloudfront, custom
+
+        edge = Edge(BucketOrigin(self.moto.lock("s3")), clock=self.clock)
         front = Front(
             self.moto,
-            Page(self._page_folder, lambda: self.page_config),
+            CloudFront(lambda: cloudfront.DISTRIBUTIONS, edge),
             faults=self.faults,
             calls=self.calls,
             principals=self.principals,
             answered=self._tell,
         )
         runner = web.AppRunner(
-            front.application(_Functions(self), *services), auto_decompress=False, shutdown_timeout=1.0
+            front.application(_Functions(self), custom.CustomResourceResponses(), *services),
+            auto_decompress=False,
+            shutdown_timeout=1.0,
         )
         await runner.setup()
         await web.SockSite(runner, site_socket).start()
@@ -158,9 +167,9 @@ def _free_socket() -> socket.socket:
 
 
 @contextmanager
-def running_services(page_folder: Path, *services: Service) -> Iterator[Services]:
+def running_services(*services: Service) -> Iterator[Services]:
     """Serve in a thread for the length of a block. The retries of state machines come at once."""
-    front = Services(page_folder)
+    front = Services()
     started = threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
     tasks: list[asyncio.Task[None]] = []

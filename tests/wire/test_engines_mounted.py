@@ -40,9 +40,9 @@ def store() -> VectorStore:
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory, store: VectorStore) -> Iterator[Services]:
+def services(store: VectorStore) -> Iterator[Services]:
     faults = Faults()
-    with running_services(tmp_path_factory.mktemp("page"), S3Vectors(store, faults), Kendra(faults)) as running:
+    with running_services(S3Vectors(store, faults), Kendra(faults)) as running:
         vectors.serve(store)
         yield running
 

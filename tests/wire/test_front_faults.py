@@ -15,8 +15,8 @@ from tests.wire.local_services import ACCOUNT_ID, Services, running_services
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    with running_services(tmp_path_factory.mktemp("page")) as services:
+def running() -> Iterator[Services]:
+    with running_services() as services:
         client = services.client("dynamodb")
         client.create_table(
             TableName="faulty",

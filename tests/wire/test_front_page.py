@@ -6,7 +6,6 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from cicada_local.calls import CallLog
 from cicada_local.control import Control
 from cicada_local.faults import Faults
 from tests.wire.local_services import Services, running_services
+from tests.wire.page_stack import deployed_page
 
 
 class Nothing:
@@ -48,11 +48,7 @@ def faults() -> Faults:
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory, told: list[str], faults: Faults) -> Iterator[Services]:
-    folder: Path = tmp_path_factory.mktemp("page")
-    (folder / "index.html").write_text("<title>Cicada</title>")
-    (folder / "app.js").write_text("// code")
-    (folder.parent / "secret.txt").write_text("not for the page")
+def services(told: list[str], faults: Faults) -> Iterator[Services]:
     nothing: Any = Nothing()
     control = Control(
         faults=faults,
@@ -65,8 +61,15 @@ def services(tmp_path_factory: pytest.TempPathFactory, told: list[str], faults: 
         save=lambda: told.append("save"),
         stop=lambda: told.append("stop"),
     )
-    with running_services(folder, control) as running:
+    with running_services(control) as running:
         yield running
+
+
+@pytest.fixture
+def page(services: Services) -> Iterator[None]:
+    with deployed_page(services, {"index.html": b"<title>Cicada</title>", "app.js": b"// code"}):
+        services.now += 1_000  # what another test's page has left in the cache is gone
+        yield
 
 
 def request(services: Services, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
@@ -78,11 +81,13 @@ def request(services: Services, method: str, path: str, body: bytes | None = Non
         return error.code, error.read()
 
 
+@pytest.mark.usefixtures("page")
 def test_a_browser_gets_the_page_and_its_files(services: Services) -> None:
     assert services.get("/") == (200, b"<title>Cicada</title>")
     assert services.get("/app.js") == (200, b"// code")
 
 
+@pytest.mark.usefixtures("page")
 def test_an_sdk_gets_s3_at_the_same_address(services: Services) -> None:
     client = services.client("s3")
     client.create_bucket(Bucket="app.js")
@@ -90,19 +95,26 @@ def test_an_sdk_gets_s3_at_the_same_address(services: Services) -> None:
     assert client.list_objects_v2(Bucket="app.js")["KeyCount"] == 0
 
 
-@pytest.mark.parametrize("path", ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt"])
-def test_nothing_outside_the_page_s_folder_is_served(services: Services, path: str) -> None:
-    assert b"not for the page" not in services.get(path)[1]
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("path", ["/../etc/passwd", "/%2e%2e/secret", "/other-bucket/secret.txt", "/_cicada", "/a%00b"])
+def test_a_browser_gets_nothing_but_the_page(services: Services, path: str) -> None:
+    client = services.client("s3")
+    client.create_bucket(Bucket="other-bucket")
+    client.put_object(Bucket="other-bucket", Key="secret.txt", Body=b"not for the page")
+    assert services.get(path) == (200, b"<title>Cicada</title>")
 
 
-def test_the_page_learns_the_address_once_there_is_one(services: Services) -> None:
-    services.page_config = None
-    assert services.get("/config.json")[0] == 503
-    services.page_config = {"webSocketUrl": "ws://localhost/_ws/a/live", "examples": ["Who rang?"]}
-    status, body = services.get("/config.json")
-    assert (status, json.loads(body)) == (200, services.page_config)
+@pytest.mark.usefixtures("page")
+def test_control_endpoints_that_there_are_not_are_no_page(services: Services) -> None:
+    assert services.get("/_cicada/nothing")[0] == 404
+    assert services.get("/_ws/nothing")[0] == 404
 
 
+def test_without_a_page_a_browser_is_told_so(services: Services) -> None:
+    assert services.get("/") == (503, b"The page is not deployed (yet).\n")
+
+
+@pytest.mark.usefixtures("page")
 def test_neither_the_page_nor_the_control_endpoints_count_as_aws_calls(services: Services) -> None:
     services.calls.clear()
     services.get("/")

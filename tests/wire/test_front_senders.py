@@ -7,7 +7,6 @@ import contextlib
 import http.client
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from cicada_local.functions.runtime_api import RuntimeApi
 from cicada_local.senders import LOOPBACK, Senders, programs_only
 from tests.wire.local_services import Services, running_services
+from tests.wire.page_stack import deployed_page
 
 ROUTES = [
     ("GET", "/"),
@@ -37,7 +37,6 @@ ROUTES = [
     ("POST", "/_ws/abc/live/@connections/xyz"),
     ("OPTIONS", "/some-bucket"),
 ]
-PAGES = {("GET", "/"), ("GET", "/app.js")}
 FOREIGN = [
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
@@ -70,16 +69,21 @@ FOREIGN = [
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    folder: Path = tmp_path_factory.mktemp("page")
-    (folder / "index.html").write_text("<title>Cicada</title>")
-    (folder / "app.js").write_text("// code")
-    with running_services(folder) as running:
+def services() -> Iterator[Services]:
+    files = {"index.html": b"<title>Cicada</title>", "app.js": b"// code"}
+    with running_services() as running, deployed_page(running, files):
         yield running
 
 
 def answer(services: Services, method: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """Like a browser: any header, and the path as it is."""
+    """Like a browser: any header, and the path as it is. The body is thrown away."""
+    return exchange(services, method, path, headers)[0]
+
+
+def exchange(
+    services: Services, method: str, path: str, headers: dict[str, str]
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """The answer and its body."""
     port = urlsplit(services.endpoint_url).port
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     filled = {name: value.format(port=port) for name, value in headers.items()}
@@ -89,9 +93,9 @@ def answer(services: Services, method: str, path: str, headers: dict[str, str]) 
     connection.putheader("Content-Length", "0")
     connection.endheaders()
     found = connection.getresponse()
-    found.read()
+    body = found.read()
     connection.close()
-    return found
+    return found, body
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
@@ -127,15 +131,19 @@ def test_the_page_is_served_to_its_own_origin_by_every_name_of_this_machine(serv
 
 def test_a_link_to_the_page_may_be_followed_from_anywhere(services: Services) -> None:
     followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-    assert answer(services, "GET", "/", followed).status == 200
-    assert answer(services, "GET", "/some-bucket", followed).status == 403
+    for path in ("/", "/some-bucket"):  # any path shows the page, and no bucket
+        found, body = exchange(services, "GET", path, followed)
+        assert (found.status, body) == (200, b"<title>Cicada</title>")
 
 
 def test_the_page_itself_reaches_no_service_but_its_socket(services: Services) -> None:
     """A document that was uploaded with a script in it would speak with the page's own origin."""
     own = {"Origin": "http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}
     for method, path in ROUTES:
-        if (method, path.partition("?")[0]) not in PAGES and path != "/_ws/abc/live":
+        if method == "GET" and not path.startswith("/_"):
+            found, body = exchange(services, method, path, own)
+            assert (found.status, body) == (200, b"// code" if path == "/app.js" else b"<title>Cicada</title>")
+        elif path != "/_ws/abc/live":
             assert answer(services, method, path, own).status == 403, path
     assert answer(services, "GET", "/_ws/abc/live", own).status == 403  # no upgrade
 

@@ -18,8 +18,8 @@ from tests.wire.local_services import Services, running_services
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    with running_services(tmp_path_factory.mktemp("page")) as running:
+def services() -> Iterator[Services]:
+    with running_services() as running:
         yield running
 
 

@@ -19,8 +19,8 @@ from tests.wire.issuer_service import SignInService, sign_in_service
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInService]:
-    with sign_in_service(tmp_path_factory.mktemp("page"), "issuer") as service:
+def running() -> Iterator[SignInService]:
+    with sign_in_service("issuer") as service:
         yield service
 
 

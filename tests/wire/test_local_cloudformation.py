@@ -19,8 +19,8 @@ ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/any"
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    with running_services(tmp_path_factory.mktemp("page")) as running:
+def services() -> Iterator[Services]:
+    with running_services() as running:
         client = running.client("s3")
         client.create_bucket(Bucket="assets")
         client.put_object(Bucket="assets", Key="code.zip", Body=archive("handler.py", "x = 1"))
@@ -356,12 +356,6 @@ def test_a_stack_that_fails_is_rolled_back_and_says_why(services: Services) -> N
         assert "layer:none:1" in failed[0]["ResourceStatusReason"]
         with pytest.raises(ClientError):
             services.client("s3").head_bucket(Bucket="rolled-back")
-
-
-def test_a_custom_resource_fails_the_stack_at_once(services: Services) -> None:
-    custom = template({"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": "arn"}}})
-    with deployed_stack(services, "custom", custom) as stack:
-        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
 
 
 def test_tables_have_their_time_to_live_and_buckets_their_versions(services: Services) -> None:

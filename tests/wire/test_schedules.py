@@ -205,7 +205,7 @@ def controlled() -> House:
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory, controlled: House) -> Iterator[Services]:
+def services(controlled: House) -> Iterator[Services]:
     schedules.install()
     nothing: Any = None
     control = Control(
@@ -219,7 +219,7 @@ def services(tmp_path_factory: pytest.TempPathFactory, controlled: House) -> Ite
         save=lambda: None,
         stop=lambda: None,
     )
-    with running_services(tmp_path_factory.mktemp("page"), control) as running:
+    with running_services(control) as running:
         yield running
 
 

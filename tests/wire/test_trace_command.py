@@ -99,7 +99,7 @@ class House:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     faults, logs = Faults(), tmp_path_factory.mktemp("logs")
     insights = Insights(lambda: function_groups(logs), faults)
-    with running_services(tmp_path_factory.mktemp("page"), insights) as services:
+    with running_services(insights) as services:
         prepare(services)
         with deployed_stack(services, "Traced-Answering", TEMPLATE) as stack:
             assert stack["StackStatus"] == "CREATE_COMPLETE", stack

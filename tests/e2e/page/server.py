@@ -46,7 +46,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from cicada_local.page import page_headers
+from stacks.page_headers import page_headers
 from tests.e2e.page.browser import PATIENCE_S
 
 PAGE = Path(__file__).parents[3] / "web"
@@ -401,7 +401,7 @@ class ScriptedServer:
 
             def end_headers(self) -> None:
                 if server._headers:
-                    for name, value in page_headers(PAGE, server.websocket_url.removesuffix("/live")).items():
+                    for name, value in page_headers(server.websocket_url.removesuffix("/live")).items():
                         self.send_header(name, value)
                 super().end_headers()
 

@@ -1,0 +1,1 @@
+"""Amazon CloudFront on a laptop: the deployed distribution, served as its template says. See CONFORMANCE.md."""
