@@ -15,7 +15,7 @@ from stacks.page_headers import WEB, page_headers
 from stacks.settings import ContextInvalid
 from tests.template.templates import Synthesis, flat_all
 
-API = "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>"
+API = "wss://<Cicada-Data.ApiId>.execute-api.<AWS::Region>.<AWS::URLSuffix>"
 
 
 @pytest.fixture(scope="session")
@@ -89,10 +89,13 @@ def headers_of(synthesis: Synthesis) -> dict[str, str]:
 
 
 def test_the_headers_are_those_of_the_pages_own_list(shipped: Synthesis) -> None:
-    assert headers_of(shipped) == page_headers(API, SIGN_IN)
+    assert headers_of(shipped) == page_headers(API, COGNITO)
 
 
-SIGN_IN = ["https://issuer.example.org"]
+COGNITO = [
+    "https://cognito-idp.<AWS::Region>.<AWS::URLSuffix>",
+    "https://cicada-<AWS::AccountId>.auth.<AWS::Region>.amazoncognito.com",
+]
 
 
 def test_the_page_may_call_the_api_and_the_issuer_and_nobody_else(
@@ -103,8 +106,13 @@ def test_the_page_may_call_the_api_and_the_issuer_and_nobody_else(
         (directive,) = (part for part in policy.split("; ") if part.startswith("connect-src "))
         return directive.split()[1:]
 
-    assert called(shipped) == ["'self'", API, *SIGN_IN]
-    assert called(full) == ["'self'", API.replace("Cicada", "Other"), *SIGN_IN, "https://tokens.example.org"]
+    assert called(shipped) == ["'self'", API, *COGNITO]
+    assert called(full) == [
+        "'self'",
+        API.replace("Cicada", "Other"),
+        "https://issuer.example.org",
+        "https://tokens.example.org",
+    ]
     assert called(local) == ["'self'", API]
 
 
@@ -124,9 +132,11 @@ def test_a_domain_of_ones_own_comes_with_its_certificate(shipped: Synthesis, ful
     assert full.template("Gateway")["Outputs"]["PageUrl"]["Value"] == "https://ask.example.org"
 
 
-def test_the_pages_address_is_an_output(shipped: Synthesis, local: Synthesis) -> None:
-    for synthesis, scheme in ((shipped, "https"), (local, "http")):
-        assert flat(synthesis.template("Gateway")["Outputs"]["PageUrl"]["Value"]).startswith(f"{scheme}://")
+def test_the_pages_address_is_an_output_and_where_sign_ins_return(shipped: Synthesis) -> None:
+    url = flat(shipped.template("Gateway")["Outputs"]["PageUrl"]["Value"])
+    assert url.startswith("https://<Cicada-Page.PublishOutputFnGetAttDistribution")
+    client = shipped.one("AWS::Cognito::UserPoolClient").properties
+    assert flat(client["CallbackURLs"][0]) == flat(client["LogoutURLs"][0]) == f"{url}/"
 
 
 def test_the_files_are_uploaded_again_when_their_content_changes(shipped: Synthesis, full: Synthesis) -> None:
@@ -140,10 +150,34 @@ def test_the_files_are_uploaded_again_when_their_content_changes(shipped: Synthe
 
 def test_the_configuration_names_the_api_once_it_can_be_called(shipped: Synthesis, full: Synthesis) -> None:
     made = shipped.one("Custom::PageConfig")
-    assert json.loads(flat(made.properties["Config"])) == {"webSocketUrl": f"{API}/live"}
+    config = json.loads(flat(made.properties["Config"]))
+    outputs = shipped.template("Gateway")["Outputs"]
+    assert config == {
+        "webSocketUrl": f"{API}/live",
+        "signIn": {
+            "issuer": flat(outputs["Issuer"]["Value"]),
+            "clientId": flat(outputs["ClientId"]["Value"]),
+            "scopes": "openid email",
+        },
+    }
     assert made.rest["DependsOn"] == [shipped.one("AWS::ApiGatewayV2::Stage").id]
     config = json.loads(flat(full.one("Custom::PageConfig").properties["Config"]))
     assert config["examples"] == ["Who locked the boathouse?"]
+    assert config["signIn"] == {
+        "issuer": "https://issuer.example.org/",
+        "clientId": "cicada-page",
+        "scopes": "openid offline_access",
+        "groupsClaim": "roles",
+        "groups": ["readers", "Cicada admins"],
+    }
+
+
+def test_a_page_that_signs_nobody_in_calls_no_issuer(
+    make: Callable[[dict[str, Any]], Synthesis], shipped_settings: dict[str, Any]
+) -> None:
+    without = make(shipped_settings | {"page": {"signIn": False}})
+    assert "signIn" not in json.loads(flat(without.one("Custom::PageConfig").properties["Config"]))
+    assert "https:" not in headers_of(without)["Content-Security-Policy"]
 
 
 def test_the_function_writes_what_it_made_and_nothing_else(shipped: Synthesis) -> None:
@@ -157,7 +191,7 @@ def test_the_function_writes_what_it_made_and_nothing_else(shipped: Synthesis) -
 
 
 def test_without_a_page_there_is_none(without: Synthesis) -> None:
-    assert "Page" not in without.stacks()
+    assert "Page" not in without.stacks
     assert not list(without.resources("Custom::PageConfig"))
     assert "PageUrl" not in without.template("Gateway")["Outputs"]
 

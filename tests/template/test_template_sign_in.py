@@ -41,7 +41,8 @@ def test_the_client_is_public_and_signs_in_by_code_alone(shipped: Synthesis) -> 
     assert client["GenerateSecret"] is False
     assert client["AllowedOAuthFlows"] == ["code"]
     assert client["AllowedOAuthScopes"] == ["openid", "email"]
-    assert client["CallbackURLs"] == client["LogoutURLs"] == list(CLI_CALLBACKS)
+    assert client["CallbackURLs"] == client["LogoutURLs"]
+    assert client["CallbackURLs"][1:] == list(CLI_CALLBACKS)  # after the page's own
     assert client["SupportedIdentityProviders"] == ["COGNITO"]
     assert client["PreventUserExistenceErrors"] == "ENABLED"
     # An empty list would mean Cognito's default flows: passwords by the API, and a refresh that rotation forbids.

@@ -28,8 +28,8 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInService]:
-    with sign_in_service(tmp_path_factory.mktemp("page"), "users") as service:
+def service() -> Iterator[SignInService]:
+    with sign_in_service("users") as service:
         service.services.client("dynamodb").create_table(
             TableName=TABLE,
             BillingMode="PAY_PER_REQUEST",

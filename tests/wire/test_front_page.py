@@ -68,7 +68,6 @@ def services(told: list[str], faults: Faults) -> Iterator[Services]:
 @pytest.fixture
 def page(services: Services) -> Iterator[None]:
     with deployed_page(services, {"index.html": b"<title>Cicada</title>", "app.js": b"// code"}):
-        services.now += 1_000  # what another test's page has left in the cache is gone
         yield
 
 

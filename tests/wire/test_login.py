@@ -35,8 +35,8 @@ URL = "wss://gateway.example/live"
 
 
 @pytest.fixture(scope="module")
-def module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInService]:
-    with sign_in_service(tmp_path_factory.mktemp("page"), "login") as service:
+def module_service() -> Iterator[SignInService]:
+    with sign_in_service("login") as service:
         yield service
 
 
@@ -472,9 +472,10 @@ def test_a_page_names_the_deployment(
 ) -> None:
     page = service.services.endpoint_url
     gateway = Gateway()
-    with running(gateway) as url:
+    with running(gateway) as url, contextlib.ExitStack() as opened:
         told = {"issuer": service.issuer_url, "clientId": service.client_id, "scopes": "openid email"}
-        service.services.page_config = {"webSocketUrl": url, "signIn": told}
+        config = json.dumps({"webSocketUrl": url, "signIn": told}).encode()
+        opened.enter_context(deployed_page(service.services, {"config.json": config}))
         assert main(["ask", "Who rang?", "--page", page]) == 2
         assert f"not signed in to {url}: cicada login --page {page}" in capsys.readouterr().err
         signed_in_at(url, tmp_path, service, page)
@@ -488,14 +489,14 @@ def test_a_page_names_the_deployment(
 
 
 def test_a_page_that_is_none(service: SignInService, capsys: pytest.CaptureFixture[str]) -> None:
-    service.services.page_config = {"something": "else"}
-    for page, told in (
-        (service.services.endpoint_url, "is not a Cicada page's configuration"),
-        ("http://localhost:1", "could not be read"),
-        ("http://page.example", "must begin with https://"),
-    ):
-        assert main(["login", "--page", page]) == 2
-        assert told in capsys.readouterr().err
+    with deployed_page(service.services, {"config.json": b'{"something": "else"}'}):
+        for page, told in (
+            (service.services.endpoint_url, "is not a Cicada page's configuration"),
+            ("http://localhost:1", "could not be read"),
+            ("http://page.example", "must begin with https://"),
+        ):
+            assert main(["login", "--page", page]) == 2
+            assert told in capsys.readouterr().err
 
 
 def test_issuer_and_client_can_be_named(
