@@ -33,7 +33,7 @@ def test_it_may_speak_to_those_who_sign_its_users_in() -> None:
 
 def test_what_is_not_there_leaves_no_gap() -> None:
     for headers in (page_headers(""), page_headers(API), page_headers("", [ISSUER])):
-        assert not re.search(r"  | ;|[{}]", json.dumps(headers))
+        assert not re.search(r"  | ;|[{}]", "".join(headers.values()))
 
 
 def test_without_a_server_the_page_speaks_to_its_own_host_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import socket
@@ -26,6 +27,7 @@ from cicada_client.connection import TransportClosed
 from cicada_client.sign_in_store import SignIn, SignInStore
 from tests.support.sign_in import EMAIL, PASSWORD, Browser, Reply
 from tests.wire.issuer_service import SignInService, sign_in_service
+from tests.wire.page_stack import deployed_page
 from tests.wire.test_client_cli import no_surroundings, running
 from tests.wire.test_client_wire import Deployment as Gateway
 
