@@ -26,8 +26,8 @@ PROFILE = f"arn:aws:bedrock:us-east-1:{ACCOUNT_ID}:inference-profile/us.m:0"
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    with running_services(tmp_path_factory.mktemp("page")) as running:
+def services() -> Iterator[Services]:
+    with running_services() as running:
         dynamodb, s3 = running.client("dynamodb"), running.client("s3")
         for name in ("allowed", "denied"):
             dynamodb.create_table(

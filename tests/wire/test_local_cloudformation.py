@@ -372,7 +372,10 @@ def test_tables_have_their_time_to_live_and_buckets_their_versions(services: Ser
             "Properties": {**keys, "Replicas": [{"Region": "us-east-1", "DeletionProtectionEnabled": False}]},
         },
         "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"VersioningConfiguration": {"Status": "Enabled"}}},
-        "Policy": {"Type": "AWS::S3::BucketPolicy", "Properties": {"Bucket": ref("Bucket"), "PolicyDocument": {}}},
+        "Policy": {
+            "Type": "AWS::S3::BucketPolicy",
+            "Properties": {"Bucket": ref("Bucket"), "PolicyDocument": {"Statement": []}},
+        },
     }
     with deployed_stack(
         services, "data", template(resources, T1=ref("Table"), T2=ref("TableV2"), Bucket=ref("Bucket"))
