@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from jwt import PyJWKClient
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm, get_default_algorithms
 
-from cicada.authorization import ALGORITHMS, MAX_SUBJECT_CHARS, TokenRules, TokenVerifier
+from cicada.authorization import (
+    ALGORITHMS,
+    MAX_GROUPS_BYTES,
+    MAX_SUBJECT_CHARS,
+    MAX_TOKEN_CHARS,
+    NotInGroup,
+    TokenRules,
+    TokenVerifier,
+)
 from cicada.errors import Unauthorized
 from cicada.issuer_keys import IssuerUnavailable
 
@@ -78,7 +86,8 @@ class Published(PyJWKClient):
 
 
 RULES = TokenRules(ISSUER, frozenset({AUDIENCE, CLIENT}), tenant_claim=TENANT_CLAIM)
-VERIFIER = TokenVerifier(Published(), RULES)
+PUBLISHED = Published()
+VERIFIER = TokenVerifier(PUBLISHED, RULES)
 
 
 def segment(value: Any) -> str:
@@ -252,6 +261,30 @@ def test_a_token_is_allowed_if_it_holds_and_otherwise_refused_in_one_way(token):
     else:
         with pytest.raises(Unauthorized):
             VERIFIER.verify(token.text)
+
+
+@settings(max_examples=40)
+@given(
+    st.one_of(odd, st.text(max_size=200), st.lists(st.one_of(odd, st.just("readers"), st.text(max_size=150)), max_size=30)),
+    st.frozensets(st.sampled_from(["readers", "staff"]), max_size=2),
+)
+def test_whatever_the_groups_claim_holds_some_of_its_names_are_passed_on_or_the_user_is_refused(claim, required):
+    rules = TokenRules(ISSUER, frozenset({AUDIENCE}), groups_claim="groups", required_groups=required)
+    claims = {"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": NOW_S + HOUR_S, "groups": claim}
+    signing_input = f"{segment({'alg': 'EdDSA', 'kid': 'ed25519'})}.{segment(claims)}".encode()
+    token = f"{signing_input.decode()}.{segment(sign('EdDSA', signing_input, PRIVATE['ed25519']))}"
+    try:
+        groups = TokenVerifier(PUBLISHED, rules).verify(token).groups
+    except NotInGroup:
+        assert required
+        assert required.isdisjoint(claim if isinstance(claim, list) else [claim])
+        return
+    except Unauthorized:
+        assert len(token) > MAX_TOKEN_CHARS
+        return
+    assert set(groups) <= {one for one in (claim if isinstance(claim, list) else [claim]) if isinstance(one, str)}
+    assert len(json.dumps(groups)) <= MAX_GROUPS_BYTES + 2 * len(groups)
+    assert not required or required & set(groups)
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
