@@ -13,6 +13,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from stacks.app import add_stacks
 from stacks.bytecode import BytecodeFailed
 from stacks.context import read
+from stacks.environment_size import check_environments
 from stacks.settings import ContextInvalid
 from stacks.wheels import WheelsUnavailable
 
@@ -34,7 +35,11 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
-    app.synth()
+    try:
+        check_environments(stack.template for stack in app.synth().stacks)
+    except ContextInvalid as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -41,7 +41,9 @@ def loading_plan(settings: Settings) -> LoadingPlan:
     def rules(of: ingest_settings.LoadingRulesSettings) -> LoadingRules:
         return LoadingRules(chunks=of.chunks(), enrichment=of.enrichment(model_id))
 
-    return LoadingPlan(others=rules(ingest), collections={name: rules(of) for name, of in ingest.collections.items()})
+    others = rules(ingest)
+    own = {name: rules(of) for name, of in ingest.collections.items()}
+    return LoadingPlan(others=others, collections={name: its for name, its in own.items() if its != others})
 
 
 class IngestStack(Stack):
@@ -137,7 +139,7 @@ class IngestStack(Stack):
                 "INDEX_BUCKET": self._data.bucket_name,
                 "EMBEDDING_MODEL_ID": models.embedding_model_id,
                 "EMBEDDING_DIMENSIONS": str(models.embedding_dimensions),
-                "LOADING": loading_plan(self._settings).model_dump_json(by_alias=True),
+                "LOADING": loading_plan(self._settings).model_dump_json(by_alias=True, exclude_defaults=True),
                 "OPENBLAS_NUM_THREADS": "1",
                 **endpoint_environment(models, loading_plan(self._settings).model_ids()),
                 **(environment or {}),

@@ -106,7 +106,10 @@ class IntegratorsStack(Stack):
             "yaml",
             timeout_s=DOCUMENT_TIMEOUT_S,
             memory_mb=self._settings.ingest.memory_mb,
-            environment={"LOADING": loading.model_dump_json(by_alias=True), **self._model_environment()},
+            environment={
+                "LOADING": loading.model_dump_json(by_alias=True, exclude_defaults=True),
+                **self._model_environment(),
+            },
         )
         self._allow_index(index, "s3:PutObject")
         self._allow_objects(index, ("s3:GetObject", "s3:PutObject"), ENRICHED)

@@ -11,13 +11,20 @@ from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
 from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.functions.deployment_limits import (
+    check_environment,
+    check_layers,
+    check_reservation,
+    check_size,
+    unzipped_bytes,
+)
 from cicada_local.functions.log_levels import LOGGING
 from cicada_local.permissions.principals import RoleNotAssumable, check_trust
 
 
 def _create_function(declaration: Declaration) -> LambdaFunction:
     properties = declaration.properties
-    _check(declaration)
+    _check(declaration, declaration.name)
     function = get_backend(declaration.account_id, declaration.region_name).create_function(
         {
             **properties,
@@ -27,24 +34,44 @@ def _create_function(declaration: Declaration) -> LambdaFunction:
         }
     )
     setattr(function, LOGGING, properties.get("LoggingConfig", {}))
+    _check_size(function, declaration)
     return function
 
 
 def _update_function(function: LambdaFunction, declaration: Declaration) -> LambdaFunction:
     properties = declaration.properties
-    _check(declaration)
+    _check(declaration, function.function_name)
     function.update_configuration({"Environment": {"Variables": {}}, "Layers": [], **properties})
     function.update_function_code(_code(properties["Code"]))
     setattr(function, LOGGING, properties.get("LoggingConfig", {}))
     function.reserved_concurrency = properties.get("ReservedConcurrentExecutions")
+    _check_size(function, declaration)
     return function
 
 
-def _check(declaration: Declaration) -> None:
+def _check(declaration: Declaration, name: str) -> None:
+    """Refuse what Lambda refuses of a configuration."""
+    properties = declaration.properties
+    check_environment(properties.get("Environment", {}).get("Variables", {}))
+    check_layers(properties.get("Layers", []))
+    others = get_backend(declaration.account_id, declaration.region_name).list_functions()
+    reserved = properties.get("ReservedConcurrentExecutions")
+    check_reservation(
+        None if reserved is None else int(reserved),
+        sum(int(other.reserved_concurrency or 0) for other in others if other.function_name != name),
+    )
     try:
-        check_trust(declaration.properties["Role"], "lambda.amazonaws.com")
+        check_trust(properties["Role"], "lambda.amazonaws.com")
     except RoleNotAssumable as error:
         raise ValueError(f"The role defined for the function cannot be assumed by Lambda: {error}") from error
+
+
+def _check_size(function: LambdaFunction, declaration: Declaration) -> None:
+    backend = get_backend(declaration.account_id, declaration.region_name)
+    layers = (backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers)
+    check_size(
+        unzipped_bytes(function.code_bytes), (unzipped_bytes(layer.code_bytes) for layer in layers if layer is not None)
+    )
 
 
 def _code(code: dict[str, Any]) -> dict[str, Any]:

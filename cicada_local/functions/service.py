@@ -15,6 +15,7 @@ from aiohttp import web
 
 from cicada_local.faults import Faults
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
+from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY, UNZIPPED_BYTES
 from cicada_local.functions.environment import Environment
 from cicada_local.functions.errors import (
     InvalidParameterValue,
@@ -43,7 +44,9 @@ class ServiceLimits:
     """Lambda's limits, and this machine's; tests pass smaller ones."""
 
     max_concurrency: int = 32
-    """Invocations at once, of all functions: each takes a process. A new account's limit is 10, the usual one 1,000."""
+    """Invocations at once, of all functions, that this machine bears: each takes a process."""
+    account_concurrency: int = ACCOUNT_CONCURRENCY
+    """The account's quota, of which functions can reserve a part."""
     idle_s: float = 300.0
     """How long an environment is kept without an invocation. AWS publishes no figure."""
     init_s: float = 10.0
@@ -106,10 +109,10 @@ class FunctionService:
 
     def _account_limit(self) -> dict[str, int]:
         """What GetAccountSettings tells of the account. Source: AWS Lambda API reference, "AccountLimit"."""
-        limit = self._limits.max_concurrency
+        limit = self._limits.account_concurrency
         return {
             "TotalCodeSize": 80_530_636_800,
-            "CodeSizeUnzipped": 262_144_000,
+            "CodeSizeUnzipped": UNZIPPED_BYTES,
             "CodeSizeZipped": 52_428_800,
             "ConcurrentExecutions": limit,
             "UnreservedConcurrentExecutions": limit - self._reserved(),
@@ -197,7 +200,9 @@ class FunctionService:
         if config.reserved_concurrency is not None and pool.running >= config.reserved_concurrency:
             pool.stats.throttles += 1
             raise TooManyRequests("Rate Exceeded.", reason="ReservedFunctionConcurrentInvocationLimitExceeded")
-        if sum(each.running for each in self._pools.values()) >= self._limits.max_concurrency:
+        if sum(each.running for each in self._pools.values()) >= min(
+            self._limits.max_concurrency, self._limits.account_concurrency
+        ):
             pool.stats.throttles += 1
             raise TooManyRequests("Rate Exceeded.", reason="ConcurrentInvocationLimitExceeded")
         return pool

@@ -25,6 +25,7 @@ def services() -> Iterator[Services]:
         client.create_bucket(Bucket="assets")
         client.put_object(Bucket="assets", Key="code.zip", Body=archive("handler.py", "x = 1"))
         client.put_object(Bucket="assets", Key="layer.zip", Body=archive("python/lib.py", "y = 2"))
+        client.put_object(Bucket="assets", Key="large.zip", Body=large_archive())
         create_role(running, "any", allowed={"lambda:InvokeFunction": "*"})
         yield running
 
@@ -33,6 +34,15 @@ def archive(name: str, text: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(name, text)
+    return file.getvalue()
+
+
+def large_archive() -> bytes:
+    """An archive that says of itself that it unpacks to a byte more than Lambda takes."""
+    file = io.BytesIO(archive("data", ""))
+    with zipfile.ZipFile(file, "a") as zipped:
+        zipped.filelist[0].file_size = 262_144_001
+        zipped._didModify = True  # type: ignore[attr-defined]  # so that the directory is written again
     return file.getvalue()
 
 
@@ -628,3 +638,32 @@ def test_a_definition_is_taken_from_s3_with_its_substitutions(services: Services
     }
     with deployed_stack(services, "sm12", template({"M": declared}, Arn=ref("M"))) as stack:
         assert run(services, outputs_of(stack)["Arn"], {})["output"]["Payload"] == "the-worker"
+
+
+# --- what Lambda refuses ---
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"Environment": {"Variables": {"A": "x" * 4090}}}, "exceeded the 4KB limit. String measured"),
+        ({"Layers": [ref("Layer")] * 6}, "Cannot reference more than 5 layers"),
+        ({"ReservedConcurrentExecutions": 901}, "below its minimum value of [100]"),
+        ({"Code": {"S3Bucket": "assets", "S3Key": "large.zip"}}, "Unzipped size must be smaller than 262144000 bytes"),
+        ({"Layers": [ref("Layer"), ref("Large")]}, "Function code combined with layers exceeds the maximum"),
+    ],
+)
+def test_a_configuration_that_lambda_refuses_cannot_be_deployed(
+    services: Services, changes: dict[str, Any], why: str
+) -> None:
+    properties = {**FUNCTION["Properties"], "Layers": [], "Environment": {}} | changes
+    content = {"S3Bucket": "assets", "S3Key": "large.zip"}
+    resources = {
+        "Layer": LAYER,
+        "Large": {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Content": content}},
+        "Fn": {"Type": "AWS::Lambda::Function", "Properties": properties},
+    }
+    with deployed_stack(services, "refused", template(resources)) as stack:
+        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+        events = services.client("cloudformation").describe_stack_events(StackName=stack["StackId"])["StackEvents"]
+        assert any(why in event.get("ResourceStatusReason", "") for event in events)
