@@ -15,7 +15,7 @@ from jwt.algorithms import ECAlgorithm
 
 from cicada.authorization import TokenRules, TokenVerifier
 from cicada.errors import Unauthorized
-from cicada.issuer_keys import FRESH_S, MAX_DOCUMENT_BYTES, REFETCH_S, STALE_S, IssuerKeys, IssuerUnavailable
+from cicada.issuer_keys import FRESH_S, MAX_DOCUMENT_BYTES, REFETCH_S, RETRY_S, STALE_S, IssuerKeys, IssuerUnavailable
 
 AUDIENCE = "cicada"
 
@@ -202,6 +202,18 @@ def test_an_issuer_that_cannot_be_used_is_a_fault_that_says_why(
     issuer.answers[issuer.discovery if path == "discovery" else path] = (status, body)
     with pytest.raises(IssuerUnavailable, match=said):
         House(issuer).accepts(issuer.token())
+
+
+def test_an_issuer_that_comes_up_late_is_asked_again_soon(issuer: Issuer) -> None:
+    house = House(issuer, f"{issuer.url}/keys")
+    issuer.answer_all(503)
+    for _ in range(20):
+        with pytest.raises(IssuerUnavailable, match="answered 503"):
+            house.accepts(issuer.token())
+    assert len(issuer.asked) == 1
+    issuer.publish()
+    house.now += RETRY_S
+    assert house.accepts(issuer.token())
 
 
 def test_an_issuer_that_is_not_there_is_a_fault(issuer: Issuer) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from botocore.config import Config
@@ -73,6 +73,26 @@ class Silent(socketserver.BaseRequestHandler):
             pass
 
 
+class Accepting(BaseHTTPRequestHandler):
+    """Takes every call of DynamoDB and of Step Functions, and notes its name; no table holds anything."""
+
+    protocol_version = "HTTP/1.1"
+    calls: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.calls.append(self.headers["X-Amz-Target"].partition(".")[2])
+        body = b'{"executionArn": "arn", "startDate": 1}' if "StartExecution" in self.calls[-1] else b"{}"
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
 class Hanging(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
@@ -80,6 +100,13 @@ class Hanging(socketserver.ThreadingTCPServer):
 @contextmanager
 def throttling() -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Throttling) as server:
+        yield from _served(server)
+
+
+@contextmanager
+def accepting() -> Iterator[int]:
+    Accepting.calls.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Accepting) as server:
         yield from _served(server)
 
 
@@ -180,6 +207,19 @@ def test_where_a_revocation_cannot_be_looked_up_nothing_is_carried_out(
         reply = sent(load(port, auth="jwt"), action, identity=identity)
     assert reply["requestId"] == action.get("requestId")
     assert (reply["code"], reply["retryable"], reply.get("detail")) == ("delivery_unavailable", True, None)
+
+
+@pytest.mark.parametrize(
+    ("auth", "calls"),
+    [("none", ["PutItem", "StartExecution"]), ("jwt", ["GetItem", "PutItem", "StartExecution"])],
+)
+def test_a_question_costs_one_read_for_the_revocation_and_one_write(
+    load: Callable[..., ModuleType], auth: str, calls: list[str]
+) -> None:
+    identity = {"subject": "mara", "expires_at": "9999999999", "issued_at": "1"}
+    with accepting() as port:
+        assert sent(load(port, auth=auth), ASK, identity=identity)["type"] == "accepted"
+    assert Accepting.calls == calls
 
 
 class SlowStore:

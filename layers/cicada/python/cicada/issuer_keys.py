@@ -22,8 +22,9 @@ FRESH_S = 600
 STALE_S = 3_600
 """How long fetched keys are used while the issuer does not answer."""
 REFETCH_S = 10
-"""The shortest time between two fetches: tokens with unknown keys cannot make more of them, and no fetch that has
-failed is repeated sooner."""
+"""The shortest time between two fetches while there are keys: tokens with unknown keys cannot make more of them."""
+RETRY_S = 1
+"""The shortest time between two fetches while there are no keys, and nobody can connect."""
 TIMEOUT_S = 3
 MAX_DOCUMENT_BYTES = 256 * 1024
 USER_AGENT = "cicada-authorizer"
@@ -66,7 +67,8 @@ class IssuerKeys(PyJWKClient):
             PyJWKClientConnectionError: there are no keys to use.
         """
         now = self._clock()
-        if (refresh or now - self._kept_at >= FRESH_S) and now - self._asked_at >= REFETCH_S:
+        pause = RETRY_S if self._kept is None else REFETCH_S
+        if (refresh or now - self._kept_at >= FRESH_S) and now - self._asked_at >= pause:
             self._asked_at = now
             try:
                 self._kept, self._kept_at = self._fetched(), now
