@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,7 +129,10 @@ def create_role(
         "Principal": {"Service": ["lambda.amazonaws.com", "states.amazonaws.com"]},
         "Action": "sts:AssumeRole",
     }
-    role_arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy([trust]))["Role"]["Arn"]
+    # pytest-xdist may begin a module twice in one process, where IAM keeps what it had.
+    with suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy([trust]))
+    role_arn: str = iam.get_role(RoleName=name)["Role"]["Arn"]
     given = [{"Effect": "Allow", "Action": action, "Resource": resources} for action, resources in allowed.items()]
     if given or statements:
         iam.put_role_policy(RoleName=name, PolicyName="allowed", PolicyDocument=_policy([*given, *statements]))

@@ -27,7 +27,7 @@ from cicada_cli.main import main
 from cicada_local.faults import Faults
 from cicada_local.functions.logs import FunctionLog
 from cicada_local.insights import Insights, function_groups
-from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
+from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, running_services
 
 REQUEST, ANOTHER = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "0b0d1f6e-3c1e-4d52-9f39-7a2f6f0f1c11"
 FUNCTION: dict[str, Any] = {
@@ -115,8 +115,7 @@ def prepare(services: Services) -> None:
     s3 = services.client("s3")
     s3.create_bucket(Bucket="trace-assets")
     s3.put_object(Bucket="trace-assets", Key="code.zip", Body=archive.getvalue())
-    trust = {"Principal": {"Service": "lambda.amazonaws.com"}, "Effect": "Allow", "Action": "sts:AssumeRole"}
-    services.client("iam").create_role(RoleName="trace", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
+    create_role(services, "trace", allowed={})
 
 
 @pytest.fixture(autouse=True)
