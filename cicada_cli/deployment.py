@@ -182,6 +182,10 @@ class Deployment:
     stack_prefix: str | None = None
     """What its stacks are named by; None in the local cloud, which holds no others, and where none were looked for."""
 
+    def known_outputs(self) -> dict[str, str]:
+        """What is known of the stacks' outputs without asking for them."""
+        return {name: self.values[value] for name, value in _OUTPUTS.items() if value in self.values}
+
     @property
     def url(self) -> str:
         """Its WebSocket URL."""

@@ -348,6 +348,7 @@ def _doctor(args: argparse.Namespace) -> Exit:
     return doctors.doctor(
         _deployment(args, doctors.NEEDS),
         stage=args.stage,
+        prefix=args.stack_prefix,
         settings=args.settings,
         with_question=not args.no_question,
         token=args.token,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
-from cicada_cli.deployment import DEFAULT_STACK_PREFIX, Aws
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, STACKS, Aws, DeploymentChoice, discover
 from cicada_cli.doctor.account import identify
 from cicada_cli.doctor.command import ports_of
 from cicada_cli.doctor.examine import Report, Wanted, examine
@@ -13,6 +14,7 @@ from cicada_cli.doctor.findings import Finding, Status, worst
 from cicada_cli.doctor.view import finding_lines, lines
 from cicada_deploy.cdk import ROOT
 
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
 BYPASS = 'To deploy nevertheless: make deploy ARGS="--no-checks"'
 
 
@@ -28,6 +30,7 @@ class Doctor:
             settings: a file in place of ``cdk.json``.
             checks: whether more than the credentials is looked at.
         """
+        self._choice = DeploymentChoice(profile=aws.profile, region=region)
         self._wanted = Wanted(project=ROOT, region=region)
         self._ports = ports_of(aws, self._wanted, settings)
         self._checks = checks
@@ -71,9 +74,15 @@ class Doctor:
             region=self._wanted.region,
             stage=stage,
             only_stacks=only_stacks,
-            url=os.environ.get("CICADA_URL") or None,
+            outputs=self._local_outputs(),
         )
         return examine(wanted, self._ports, DEFAULT_STACK_PREFIX)
+
+    def _local_outputs(self) -> dict[str, str]:
+        """Where a local cloud that stands for AWS serves what is deployed; nothing for AWS itself."""
+        if not os.environ.get(ENDPOINT_VARIABLE):
+            return {}
+        return discover(self._choice, STACKS, environ=os.environ, cwd=Path.cwd()).known_outputs()
 
 
 def _tell(findings: list[Finding]) -> None:

@@ -75,6 +75,8 @@ class Cloud:
         """Whether clients are told the deployment's address."""
         self.corpus: dict[str, Any] = {}
         """What the page is told of what is loaded: ``examples`` of questions, and ``episodes``."""
+        self.deployed: Callable[[], object] = lambda: None
+        """Called when a change set has been executed, before its caller knows."""
         self._environment = dict(environment)
         self._principals = Principals()
         self._moto = MotoServer(port, self._principals)
@@ -213,6 +215,8 @@ class Cloud:
     def _answered(self, call: Call, body: bytes, status: int) -> None:
         self.keeper.changed(call, body, status)
         self._object_events.answered(call, body, status)
+        if (call.service, call.operation) == ("cloudformation", "ExecuteChangeSet"):
+            self.deployed()
 
     def _page_file(self, path: str, found: EdgeResponse) -> EdgeResponse:
         """A file of the page. Its configuration names what is loaded, too, and is told once all is."""

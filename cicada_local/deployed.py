@@ -166,14 +166,15 @@ def stacks() -> list[Any]:
     from moto.cloudformation.models import cloudformation_backends
 
     backend = cloudformation_backends[ACCOUNT_ID][REGION]
-    return [stack for stack in backend.stacks.values() if stack.name != TOOLKIT_STACK]
+    return [stack for stack in list(backend.stacks.values()) if stack.name != TOOLKIT_STACK]
 
 
 def outputs() -> dict[str, str]:
-    """The outputs of all deployed stacks by their names."""
+    """The outputs of all deployed stacks by their names; of those that are being deployed there are none yet."""
     return {
         output["OutputKey"]: output["OutputValue"]
         for stack in stacks()
+        if stack.status.endswith("_COMPLETE")
         for output in stack.outputs or ()
         if not output["OutputKey"].startswith(("Export", "Publish"))  # the CDK's own, for references between stacks
     }

@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +120,12 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         if options.load and not options.empty:
             await _load(cloud, options.load, steps)
         cloud.ready = True
-        described = cloud.describe()
-        running.tell({"pid": os.getpid(), **described})
+        described = _tell(cloud, running)
         steps.close()
         took_s = time.monotonic() - began
         if options.empty:
             steps.say(_greeting_of_nothing(described, took_s))
+            cloud.deployed = partial(_tell, cloud, running)
         else:
             steps.say(_greeting(described, cloud.issuer.first_user(), took_s))
         await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
@@ -139,6 +140,13 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         gc.freeze()  # the process ends: nothing needs to be collected
         for one in (*sockets, *issuer_sockets):
             one.close()
+
+
+def _tell(cloud: Cloud, running: Running) -> dict[str, Any]:
+    """Have the file by which commands find this cloud say what is deployed; returns that."""
+    described = cloud.describe()
+    running.tell({"pid": os.getpid(), **described})
+    return described
 
 
 def _listen_for_issuer(options: Options) -> list[socket.socket]:

@@ -26,6 +26,7 @@ LOCAL_SETTINGS = "cdk.local.json"
 DESCRIBES = Path("stacks") / "describe.py"
 """What makes a folder a project that can be deployed."""
 PROFILE_VARIABLE = "AWS_PROFILE"
+PREFIX_VARIABLE = "CICADA_STACK_PREFIX"
 _OWN_PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -64,6 +65,7 @@ def doctor(
     deployment: Deployment,
     *,
     stage: str,
+    prefix: str | None,
     settings: str | None,
     with_question: bool,
     token: str | None,
@@ -80,10 +82,10 @@ def doctor(
     wanted = Wanted(
         project=project,
         region=region_of(aws),
-        prefix=None if deployment.stack_prefix in (None, DEFAULT_STACK_PREFIX) else deployment.stack_prefix,
+        prefix=prefix or os.environ.get(PREFIX_VARIABLE),
         stage=stage,
         with_question=with_question,
-        url=deployment.values.get("url"),
+        outputs=deployment.known_outputs(),
     )
     file = settings or (LOCAL_SETTINGS if aws.local else None)
     report = examine(wanted, ports_of(aws, wanted, file, token, token_file), DEFAULT_STACK_PREFIX)

@@ -70,8 +70,8 @@ class Wanted:
     only_stacks: bool = False
     """Whether, of what is in the account, the stacks' states alone are to be looked at."""
     with_question: bool = True
-    url: str | None = None
-    """Of the WebSocket API, where the outputs' is not the one to use."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """In place of the stacks' own: in the local cloud these name addresses on AWS."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ def _of_the_deployment(
     wanted: Wanted, ports: Ports, read: SettingsRead, prefix: str, found: Mapping[str, Stack]
 ) -> list[Check]:
     """What a deployment does."""
-    calls, described, outputs = ports.calls, read.described, stacks.read_outputs(found)
+    calls, described, told = ports.calls, read.described, stacks.read_outputs(found)
+    outputs = {**told, **wanted.outputs}
     sweep = partial(operations.check_sweep, made_at=found.get(f"{prefix}-Answering", {}).get("CreationTime"))
     sweep_minutes = described.sweep_minutes if described is not None else DEFAULT_SWEEP_MINUTES
     checks = [
@@ -177,11 +178,11 @@ def _of_the_deployment(
         Check("sweep", f"{prefix}-{operations.SWEEP_RULE}", partial(sweep, calls, prefix, sweep_minutes)),
         Check("alarms", f"{prefix}-Gateway-*", partial(operations.check_alarms, calls, prefix)),
         Check("page", outputs.get("PageUrl", "PageUrl"), partial(page.check_page, outputs, ports.fetch)),
-        Check("sign-in", "AuthMode", partial(sign_in.check_sign_in, calls, outputs, ports.fetch)),
+        Check("sign-in", "AuthMode", partial(sign_in.check_sign_in, calls, outputs, ports.fetch, told.get("PageUrl"))),
     ]
     if (bucket := outputs.get("IndexBucket")) is not None:
         checks.append(Check("index", bucket, lambda: index.check_index(ports.store(bucket), outputs)))
-    url = wanted.url or outputs.get("WebSocketUrl")
+    url = outputs.get("WebSocketUrl")
     if wanted.with_question and url is not None:
         run = partial(
             question.check_question, url, ports.token(url), signs_in=sign_in.signs_in(outputs), asking=ports.ask

@@ -20,8 +20,8 @@ def signs_in(outputs: Mapping[str, str]) -> bool:
     return outputs.get("AuthMode", "oidc") != NOBODY
 
 
-def check_sign_in(calls: Calls, outputs: Mapping[str, str], fetch: Fetch) -> Iterable[Finding]:
-    """Look at what the outputs name of sign-in."""
+def check_sign_in(calls: Calls, outputs: Mapping[str, str], fetch: Fetch, page: str | None) -> Iterable[Finding]:
+    """Look at what the outputs name of sign-in; ``page`` is the page's URL as the stacks have it."""
     mode = outputs.get("AuthMode")
     if mode is None:
         yield Reporter("sign-in", "AuthMode").unknown(
@@ -35,7 +35,7 @@ def check_sign_in(calls: Calls, outputs: Mapping[str, str], fetch: Fetch) -> Ite
     pool = outputs.get("UserPoolId")
     if pool is not None:
         yield from _pool(calls, pool)
-        yield from _client(calls, pool, outputs)
+        yield from _client(calls, pool, outputs.get("ClientId", ""), page)
 
 
 def _issuer(issuer: str, fetch: Fetch) -> Iterator[Finding]:
@@ -81,12 +81,10 @@ def _any_user(calls: Calls, pool: str) -> bool:
     return bool(calls("cognito-idp", "ListUsers", UserPoolId=pool, Limit=1).get("Users"))
 
 
-def _client(calls: Calls, pool: str, outputs: Mapping[str, str]) -> Iterator[Finding]:
-    client_id = outputs.get("ClientId", "")
+def _client(calls: Calls, pool: str, client_id: str, page: str | None) -> Iterator[Finding]:
     report = Reporter("sign-in", client_id)
     client = calls("cognito-idp", "DescribeUserPoolClient", UserPoolId=pool, ClientId=client_id)["UserPoolClient"]
     callbacks = set(client.get("CallbackURLs", ()))
-    page = outputs.get("PageUrl")
     if CODE_FLOW not in client.get("AllowedOAuthFlows", ()):
         yield report.problem("the client does not allow the authorization code flow", "make deploy")
     elif page is not None and f"{page.rstrip('/')}/" not in callbacks:

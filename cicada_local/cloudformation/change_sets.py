@@ -1,4 +1,5 @@
-"""Change sets that leave a stack as ``CreateStack`` would: with its exports, its outputs, and its failures told.
+"""Change sets that leave a stack as ``CreateStack`` would: with its exports, its outputs, and its failures told; and
+stacks that are protected against deletion.
 
 moto applies a change set to the resources alone: the outputs and exports that other stacks import stay unknown.
 """
@@ -9,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
-from moto.cloudformation.exceptions import CloudFormationError
+from moto.cloudformation.exceptions import CloudFormationError, ValidationError
 from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Stack, cloudformation_backends
 from moto.cloudformation.responses import CloudFormationResponse
 from moto.core.responses import ActionResult, EmptyResult
@@ -80,6 +81,19 @@ class Backend(CloudFormationBackend):
         change_set.execution_status = "EXECUTE_COMPLETE"
         stack._add_stack_event(f"{kind}_COMPLETE")
         stack.status = f"{kind}_COMPLETE"
+
+    def delete_stack(self, name_or_stack_id: str) -> None:
+        """Delete a stack.
+
+        Raises:
+            ValidationError: it is protected against that.
+        """
+        for stack in list(self.stacks.values()):
+            if name_or_stack_id in (stack.name, stack.stack_id) and stack.enable_termination_protection:
+                raise ValidationError(
+                    message=f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
+                )
+        super().delete_stack(name_or_stack_id)
 
     def _create(self, stack: Stack, change_set: ChangeSet) -> None:
         resolved = self._resolved(change_set)
@@ -163,7 +177,14 @@ def _delete_change_set(self: CloudFormationResponse) -> EmptyResult:
     return EmptyResult()
 
 
+def _update_termination_protection(self: CloudFormationResponse) -> ActionResult:
+    stack = self.cloudformation_backend.get_stack(self._get_param("StackName"))
+    stack.enable_termination_protection = bool(self._get_bool_param("EnableTerminationProtection"))
+    return ActionResult({"StackId": stack.stack_id})
+
+
 _responses: Any = CloudFormationResponse
+_responses.update_termination_protection = _update_termination_protection
 _responses.describe_change_set = _describe_change_set
 _responses.delete_change_set = _delete_change_set
 Backend.__module__ = CloudFormationBackend.__module__  # moto looks for the service's URLs beside its backend's module

@@ -269,10 +269,10 @@ def client(*callbacks: str, flows: tuple[str, ...] = ("code",)) -> Step:
 
 def test_sign_in_that_works_is_told() -> None:
     calls = StubbedAws(KNOWN, client(f"{PAGE}/", "http://localhost:8741/callback"))
-    assert [one.status for one in check_sign_in(calls, OUTPUTS, issuer())] == [Status.OK] * 3
+    assert [one.status for one in check_sign_in(calls, OUTPUTS, issuer(), PAGE)] == [Status.OK] * 3
     calls.assert_asked_all()
-    assert only(check_sign_in(StubbedAws(), {"AuthMode": "none"}, issuer())).status is Status.OK
-    assert only(check_sign_in(StubbedAws(), {}, issuer())).status is Status.UNKNOWN
+    assert only(check_sign_in(StubbedAws(), {"AuthMode": "none"}, issuer(), None)).status is Status.OK
+    assert only(check_sign_in(StubbedAws(), {}, issuer(), None)).status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_sign_in_that_works_is_told() -> None:
     ],
 )
 def test_a_client_that_sends_people_elsewhere_is_a_problem(steps: tuple[Step, ...], said: str) -> None:
-    *_, finding = check_sign_in(StubbedAws(*steps), OUTPUTS, issuer())
+    *_, finding = check_sign_in(StubbedAws(*steps), OUTPUTS, issuer(), PAGE)
     assert finding.status is Status.PROBLEM
     assert said in finding.message
 
@@ -292,10 +292,12 @@ def test_a_client_that_sends_people_elsewhere_is_a_problem(steps: tuple[Step, ..
 def test_a_pool_without_users_says_how_to_add_one() -> None:
     empty: Step = ("cognito-idp.DescribeUserPool", {"UserPool": {"Id": POOL, "EstimatedNumberOfUsers": 0}})
     good = client(f"{PAGE}/", "http://localhost:8741/callback")
-    _, pool, _ = check_sign_in(StubbedAws(empty, ("cognito-idp.ListUsers", {"Users": []}), good), OUTPUTS, issuer())
+    _, pool, _ = check_sign_in(
+        StubbedAws(empty, ("cognito-idp.ListUsers", {"Users": []}), good), OUTPUTS, issuer(), PAGE
+    )
     assert (pool.status, pool.mend) == (Status.WARNING, "cicada users add ADDRESS")
     gone: Step = ("cognito-idp.DescribeUserPool", Refusal("ResourceNotFoundException"))
-    _, pool, _ = check_sign_in(StubbedAws(gone, good), OUTPUTS, issuer())
+    _, pool, _ = check_sign_in(StubbedAws(gone, good), OUTPUTS, issuer(), PAGE)
     assert pool.message == "the user pool is gone"
 
 
@@ -310,6 +312,6 @@ def test_a_pool_without_users_says_how_to_add_one() -> None:
     ],
 )
 def test_an_issuer_that_cannot_be_used_is_a_problem(fetch_page: Any, said: str) -> None:
-    finding = only(check_sign_in(StubbedAws(), {"AuthMode": "oidc", "Issuer": ISSUER}, fetch_page))
+    finding = only(check_sign_in(StubbedAws(), {"AuthMode": "oidc", "Issuer": ISSUER}, fetch_page, None))
     assert finding.status is Status.PROBLEM
     assert said in finding.message

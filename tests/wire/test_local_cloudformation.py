@@ -667,3 +667,22 @@ def test_a_configuration_that_lambda_refuses_cannot_be_deployed(
         assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
         events = services.client("cloudformation").describe_stack_events(StackName=stack["StackId"])["StackEvents"]
         assert any(why in event.get("ResourceStatusReason", "") for event in events)
+
+
+# --- protection ---
+
+
+def test_a_protected_stack_cannot_be_deleted(services: Services) -> None:
+    client = services.client("cloudformation")
+    resources = {"Queue": {"Type": "AWS::SQS::Queue"}}
+    client.create_stack(StackName="kept", TemplateBody=json.dumps({"Resources": resources}))
+    client.update_termination_protection(StackName="kept", EnableTerminationProtection=True)
+    (found,) = client.describe_stacks(StackName="kept")["Stacks"]
+    assert found["EnableTerminationProtection"] is True
+    for name in ("kept", found["StackId"]):
+        with pytest.raises(ClientError, match="cannot be deleted while TerminationProtection is enabled"):
+            client.delete_stack(StackName=name)
+    client.update_termination_protection(StackName="kept", EnableTerminationProtection=False)
+    client.delete_stack(StackName="kept")
+    with pytest.raises(ClientError, match="does not exist"):
+        client.describe_stacks(StackName="kept")
