@@ -16,7 +16,6 @@ from aiohttp import web
 from cicada_local.faults import Faults
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY, UNZIPPED_BYTES
-from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY
 from cicada_local.functions.environment import Environment
 from cicada_local.functions.errors import (
     InvalidParameterValue,
@@ -115,8 +114,8 @@ class FunctionService:
             "TotalCodeSize": 80_530_636_800,
             "CodeSizeUnzipped": UNZIPPED_BYTES,
             "CodeSizeZipped": 52_428_800,
-            "ConcurrentExecutions": ACCOUNT_CONCURRENCY,
-            "UnreservedConcurrentExecutions": ACCOUNT_CONCURRENCY - self._reserved(),
+            "ConcurrentExecutions": limit,
+            "UnreservedConcurrentExecutions": limit - self._reserved(),
         }
 
     async def invoke(

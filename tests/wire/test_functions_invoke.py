@@ -204,4 +204,4 @@ def test_a_throttled_asynchronous_event_waits_for_its_turn(start: Callable[..., 
 def test_the_account_tells_its_limit_and_what_is_left_unreserved(start: Callable[..., Cloud]) -> None:
     cloud = start(limits=ServiceLimits(account_concurrency=40), reserved=lambda: 15)
     limit = cloud.client.get_account_settings()["AccountLimit"]
-    assert (limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]) == (1_000, 985)
+    assert (limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]) == (40, 25)
