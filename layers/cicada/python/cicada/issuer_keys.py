@@ -22,9 +22,10 @@ FRESH_S = 600
 STALE_S = 3_600
 """How long fetched keys are used while the issuer does not answer."""
 REFETCH_S = 10
-"""The shortest time between two fetches while there are keys: tokens with unknown keys cannot make more of them."""
+"""The shortest time between two fetches for tokens that name unknown keys, and before a failed fetch is repeated while
+there are keys."""
 RETRY_S = 1
-"""The shortest time between two fetches while there are no keys, and nobody can connect."""
+"""The shortest time before a failed fetch is repeated while there are no keys, and nobody can connect."""
 TIMEOUT_S = 3
 MAX_DOCUMENT_BYTES = 256 * 1024
 USER_AGENT = "cicada-authorizer"
@@ -54,8 +55,10 @@ class IssuerKeys(PyJWKClient):
         self._jwks_url = jwks_url
         self._clock = clock
         self._kept: PyJWKSet | None = None
-        self._kept_at = self._asked_at = -math.inf
+        self._kept_at = self._asked_at = self._forced_at = -math.inf
         self._failure = ""
+        self._is_new = False
+        """Whether the last call without ``refresh`` has fetched the keys: another fetch would bring the same."""
 
     def get_jwk_set(self, refresh: bool = False) -> PyJWKSet:
         """The keys; those that were fetched last where the issuer does not answer, while they are not too old.
@@ -67,17 +70,26 @@ class IssuerKeys(PyJWKClient):
             PyJWKClientConnectionError: there are no keys to use.
         """
         now = self._clock()
-        pause = RETRY_S if self._kept is None else REFETCH_S
-        if (refresh or now - self._kept_at >= FRESH_S) and now - self._asked_at >= pause:
-            self._asked_at = now
-            try:
-                self._kept, self._kept_at = self._fetched(), now
-            except IssuerUnavailable as error:
-                self._failure = str(error)
-                logger.warning("the issuer's keys could not be fetched", extra={"why": self._failure})
+        if refresh:
+            if not self._is_new and now - self._forced_at >= REFETCH_S:
+                self._forced_at = now
+                self._fetch(now)
+        else:
+            pause = RETRY_S if self._kept is None else REFETCH_S
+            self._is_new = now - self._kept_at >= FRESH_S and now - self._asked_at >= pause
+            if self._is_new:
+                self._fetch(now)
         if self._kept is None or now - self._kept_at >= STALE_S:
             raise PyJWKClientConnectionError(self._failure)
         return self._kept
+
+    def _fetch(self, now: float) -> None:
+        self._asked_at = now
+        try:
+            self._kept, self._kept_at = self._fetched(), now
+        except IssuerUnavailable as error:
+            self._failure = str(error)
+            logger.warning("the issuer's keys could not be fetched", extra={"why": self._failure})
 
     def _fetched(self) -> PyJWKSet:
         url = self._jwks_url or self._discover()
