@@ -40,6 +40,16 @@ export class ComposerView {
     this.#send.disabled = false;
   }
 
+  /** What is written and not sent. */
+  get draft() {
+    return this.#field.value;
+  }
+
+  set draft(text) {
+    this.#field.value = text;
+    this.#drawHint();
+  }
+
   focus() {
     this.#field.focus({ preventScroll: true });
   }

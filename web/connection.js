@@ -10,8 +10,9 @@ import { backoffMs } from "./timing.js";
  * @import { Timing } from "./timing.js"
  *
  * @typedef {object} Status  What the connection is doing, for those who show it.
- * @property {"idle" | "connecting" | "open" | "waiting" | "refused"} state  `waiting`: it failed and is tried again soon.
- *   `idle`: there is none, and none is needed. `refused`: the server does not accept this user; only `retry` tries again.
+ * @property {"idle" | "connecting" | "open" | "waiting" | "locked" | "refused"} state  `waiting`: it failed and is tried
+ *   again soon. `idle`: there is none, and none is needed. `locked`: nobody is signed in. `refused`: the server does not
+ *   accept this user; only `retry` tries again.
  * @property {number} failures  in a row
  * @property {boolean} everOpen  whether it has been open before
  * @property {boolean} catchingUp  open, and some request is not yet known to be up to date
@@ -24,9 +25,11 @@ const NEVER = Infinity;
 /** Keeps a connection while somebody looks at the page or a request is open. */
 export class Connection {
   #url;
+  #protocols;
   #timing;
   #onChange;
   #onStatus;
+  #onUnauthorized;
   #random;
   #now;
   #timers;
@@ -51,6 +54,8 @@ export class Connection {
   #everOpen = false;
   #attended = true;
   #refusal = "";
+  /** What the last socket offered. */
+  #offered = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #shown = "";
@@ -61,6 +66,8 @@ export class Connection {
    * @param {Timing} options.timing
    * @param {(exchange: Exchange) => void} options.onChange  told of every exchange that something has happened to
    * @param {(status: Status) => void} options.onStatus  told when the status has changed
+   * @param {() => string[] | null} [options.protocols]  what a socket offers the server; null if it must not be opened now
+   * @param {(reason: string) => void} [options.onUnauthorized]  told when the server does not accept this user any more
    * @param {() => number} [options.random]
    * @param {() => number} [options.now]  milliseconds of a monotonic clock
    * @param {{ set: (act: () => void, ms: number) => any, clear: (timer: any) => void }} [options.timers]
@@ -71,6 +78,8 @@ export class Connection {
     this.#timing = options.timing;
     this.#onChange = options.onChange;
     this.#onStatus = options.onStatus;
+    this.#protocols = options.protocols ?? (() => []);
+    this.#onUnauthorized = options.onUnauthorized ?? (() => undefined);
     this.#random = options.random ?? Math.random;
     this.#now = options.now ?? (() => performance.now());
     this.#timers = options.timers ?? { set: (act, ms) => setTimeout(act, ms), clear: (timer) => clearTimeout(timer) };
@@ -142,6 +151,14 @@ export class Connection {
     this.#settle();
   }
 
+  /** What a socket offers has changed, or may be offered now: a connection that offered something else is replaced. */
+  authorized() {
+    const offered = JSON.stringify(this.#protocols());
+    if (offered === this.#offered) return this.#settle();
+    if (this.#socket) this.#drop();
+    this.retry();
+  }
+
   /** The connection is needed: open it now if it is not. */
   start() {
     this.#settle();
@@ -151,8 +168,11 @@ export class Connection {
 
   #open() {
     this.#reopenAt = NEVER;
-    const socket = this.#create();
+    const protocols = this.#protocols();
+    if (protocols === null) return;
+    const socket = this.#create(protocols);
     if (!socket) return;
+    this.#offered = JSON.stringify(protocols);
     this.#socket = socket;
     this.#openDueAt = this.#now() + this.#timing.openMs;
     /** @param {() => void} act */
@@ -166,9 +186,10 @@ export class Connection {
     socket.onclose = () => current(() => this.#lost());
   }
 
-  #create() {
+  /** @param {string[]} protocols */
+  #create(protocols) {
     try {
-      return new this.#WebSocket(this.#url);
+      return new this.#WebSocket(this.#url, protocols);
     } catch (error) {
       this.#refusal = `The browser does not open ${this.#url}: ${error instanceof Error ? error.message : error}`;
       return null;
@@ -222,6 +243,7 @@ export class Connection {
     if (frame.kind === "refused" && frame.code === UNAUTHORIZED) {
       this.#refusal = frame.message;
       this.#drop();
+      this.#onUnauthorized(frame.message);
     } else if (frame.kind === "fault" || (frame.kind === "refused" && frame.requestId === null)) {
       this.#calls.fault(now);
       for (const exchange of [...this.#exchanges.values()]) {
@@ -288,7 +310,7 @@ export class Connection {
     const now = this.#now();
     if (this.#isOpen) this.#tickOpen(now);
     else if (now >= this.#openDueAt) this.#lost();
-    const absent = !this.#socket && !this.#refusal && this.#needed;
+    const absent = !this.#socket && !this.#refusal && this.#needed && this.#protocols() !== null;
     if (absent && (this.#reopenAt === NEVER || now >= this.#reopenAt)) this.#open();
   }
 
@@ -343,6 +365,7 @@ export class Connection {
   /** @returns {Status["state"]} */
   #state() {
     if (this.#isOpen) return "open";
+    if (this.#protocols() === null) return "locked";
     if (this.#refusal) return "refused";
     if (this.#socket) return "connecting";
     return this.#needed ? "waiting" : "idle";

@@ -2,8 +2,9 @@
 
 import { Connection } from "./connection.js";
 import { Conversation } from "./conversation.js";
-import { authorizedUrl, keepToken, readSettings, SettingsError } from "./settings.js";
-import { Store } from "./store.js";
+import { bearer, Session } from "./session.js";
+import { keepToken, readSettings, SettingsError } from "./settings.js";
+import { Store, tabStorage } from "./store.js";
 import { View } from "./view.js";
 import { counted } from "./words.js";
 
@@ -11,26 +12,52 @@ import { counted } from "./words.js";
 
 /** Between two looks whether the server is set up by now. */
 const SETTINGS_RETRY_MS = 2_000;
+/** After so many failures in a row the token is suspected: a browser is not told why a socket was refused. */
+const SUSPICIOUS_FAILURES = 2;
+/** Where what is written and not sent waits while its writer signs in. */
+const DRAFT = "cicada:draft";
 
 /** @type {Conversation | undefined} */
 let conversation;
 /** @type {Connection | undefined} */
 let connection;
+/** @type {Session | undefined} */
+let session;
 
 const view = new View({
-  ask: (query, episodes) => conversation && view.add(conversation.ask(query, episodes)),
+  ask: (query, episodes) => {
+    if (!conversation) return;
+    view.add(conversation.ask(query, episodes));
+    if (session?.state.state === "out") void signIn(); // the question waits, and is asked when its writer is back
+  },
   cancel: (turn) => conversation?.cancel(turn),
   call: (action) => connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
   clear: () => conversation?.clear(),
   retry: () => connection?.retry(),
-  signIn: (token) => {
+  signIn: () => void signIn(),
+  signOut: () => void signOut(),
+  useToken: (token) => {
     if (settings) keepToken(settings, token);
     location.reload();
   },
 });
 
+const address = cleanAddress();
 const settings = await patientSettings();
 if (settings) start(settings);
+
+/**
+ * What the page's address says, of which nothing about a sign-in stays in it.
+ *
+ * @returns {URLSearchParams}
+ */
+function cleanAddress() {
+  const url = new URL(location.href);
+  const found = new URLSearchParams(url.search);
+  for (const name of ["code", "state", "error", "error_description", "iss", "session_state"]) url.searchParams.delete(name);
+  if (url.href !== location.href) history.replaceState(null, "", url);
+  return found;
+}
 
 /**
  * Read the settings, for as long as it can be hoped that they are there soon.
@@ -54,28 +81,66 @@ async function patientSettings() {
 
 /** @param {Settings} settings */
 function start(settings) {
-  const { timing } = settings;
-  const opened = new Connection(authorizedUrl(settings), {
+  const { timing, token } = settings;
+  const signedIn = settings.signIn && new Session(settings.signIn, {
+    redirectUri: settings.home,
+    storage: tabStorage,
+    onChange: () => {
+      if (signedIn) view.showSession(signedIn.state);
+      opened.authorized();
+    },
+  });
+  const opened = new Connection(settings.webSocketUrl, {
     timing,
+    protocols: () => (signedIn ? signedIn.protocols : (bearer(token) ?? [])),
+    onUnauthorized: (reason) => void signedIn?.refused(reason),
     onChange: (exchange) => {
       talk.changed(exchange);
       const turn = talk.turns.find((one) => one.exchange === exchange);
       if (turn) view.changed(turn);
     },
-    onStatus: (status) => view.showStatus(status),
+    onStatus: (status) => {
+      view.showStatus(status);
+      if (status.state === "waiting" && status.failures >= SUSPICIOUS_FAILURES) signedIn?.suspect();
+    },
   });
   const talk = new Conversation(new Store(settings.webSocketUrl), opened, timing);
   connection = opened;
   conversation = talk;
+  session = signedIn ?? undefined;
 
   view.ready(settings.examples, settings.episodes);
   const restored = talk.restore();
   for (const turn of restored) view.add(turn);
   if (restored.length) view.announce(`${counted(restored.length, "earlier question")} shown again.`);
+  view.draft = tabStorage.getItem(DRAFT) ?? "";
+  tabStorage.removeItem(DRAFT);
+  void signedIn?.restore(address);
 
-  addEventListener("online", () => opened.check());
-  addEventListener("pageshow", () => opened.check());
-  document.addEventListener("visibilitychange", () => opened.attend(!document.hidden));
+  const check = () => {
+    signedIn?.check();
+    opened.check();
+  };
+  addEventListener("online", check);
+  addEventListener("pageshow", check);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) signedIn?.check();
+    opened.attend(!document.hidden);
+  });
   opened.attend(!document.hidden);
   if (matchMedia("(pointer: fine)").matches) view.focus(); // on a touch screen it would call up the keyboard
+}
+
+async function signIn() {
+  const url = await session?.begin();
+  if (!url) return;
+  tabStorage.setItem(DRAFT, view.draft);
+  location.assign(url);
+}
+
+/** What was asked leaves the page with its asker. */
+async function signOut() {
+  view.forget();
+  const url = await session?.signOut();
+  if (url) location.assign(url);
 }

@@ -4,12 +4,15 @@ import { tabStorage } from "./store.js";
 import { DEFAULT_TIMING } from "./timing.js";
 
 /**
+ * @import { SignIn } from "./oidc.js"
  * @import { Timing } from "./timing.js"
  *
  * @typedef {{ id: string, name: string }} Episode
  *
  * @typedef {object} Settings
- * @property {string} webSocketUrl  without the token
+ * @property {string} webSocketUrl
+ * @property {string} home  the page's own address, which sign-ins return to
+ * @property {SignIn | null} signIn  how users sign in; null if the page asks for a token instead
  * @property {string} token  "" if there is none
  * @property {string[]} examples
  * @property {Episode[]} episodes  to choose from; none if they have to be typed
@@ -43,6 +46,8 @@ export async function readSettings() {
   const webSocketUrl = fromAddress === null ? socketUrl(config.webSocketUrl).href : withoutAccount(socketUrl(fromAddress));
   return {
     webSocketUrl,
+    home: new URL(".", configUrl()).href,
+    signIn: fromAddress === null ? readSignIn(config.signIn) : null, // a server that a link names gets no token
     token: tabStorage.getItem(placeOf(webSocketUrl)) ?? "",
     examples: strings(config.examples),
     episodes: (Array.isArray(config.episodes) ? config.episodes : []).flatMap(readEpisode),
@@ -65,22 +70,19 @@ function placeOf(webSocketUrl) {
   return `cicada:token:${webSocketUrl}`;
 }
 
-/**
- * The address to open. A browser can set no header on a WebSocket, so the token goes into its query.
- *
- * @param {Settings} settings
- * @returns {string}
- */
-export function authorizedUrl({ webSocketUrl, token }) {
-  const url = new URL(webSocketUrl);
-  if (token) url.searchParams.set("token", token);
-  return url.href;
+/** Where `config.json` is: beside the page, wherever a host shows that, as its document says. */
+function configUrl() {
+  const named = document.querySelector('meta[name="config"]')?.getAttribute("content");
+  return new URL(named ?? "config.json", document.baseURI);
 }
 
 /** @returns {Promise<Record<string, any>>} */
 async function readConfig() {
   try {
-    const response = await fetch(new URL("config.json", document.baseURI), { cache: "no-cache" });
+    const response = await fetch(configUrl(), { cache: "no-cache" });
+    // A host may show the page for whatever is not there (yet).
+    const isPage = response.headers.get("content-type")?.startsWith("text/html");
+    if (response.ok && isPage) throw new SettingsError("The server is still being set up.", true);
     if (response.ok) return Object(await response.json());
     if (response.status === 503) throw new SettingsError("The server is still being set up.", true);
     throw new SettingsError(`config.json cannot be read: HTTP ${response.status}.`, response.status >= 500);
@@ -113,6 +115,20 @@ function socketUrl(value) {
   }
   url.hash = "";
   return url;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {SignIn | null}
+ */
+function readSignIn(value) {
+  if (value === undefined || value === null) return null;
+  const { issuer, clientId, scopes, groupsClaim, groups } = Object(value);
+  if (!URL.canParse(issuer) || typeof clientId !== "string" || !clientId) {
+    throw new SettingsError("config.json does not say where to sign in.");
+  }
+  const asked = typeof scopes === "string" ? scopes : "openid";
+  return { issuer, clientId, scopes: asked, groupsClaim, groups: strings(groups) };
 }
 
 /**

@@ -8,7 +8,7 @@
  * @property {boolean} known  whether the server is known to have it
  */
 
-/** The tab's own storage; where the browser forbids it, one that forgets at a reload. @type {Pick<Storage, "getItem" | "setItem">} */
+/** The tab's own storage; where the browser forbids it, one that forgets at a reload. @type {Pick<Storage, "getItem" | "setItem" | "removeItem">} */
 export const tabStorage = findStorage();
 
 /** Questions kept; older ones leave the page at the next reload. */
@@ -53,6 +53,7 @@ function findStorage() {
     return {
       getItem: (/** @type {string} */ key) => values.get(key) ?? null,
       setItem: (/** @type {string} */ key, /** @type {string} */ value) => void values.set(key, value),
+      removeItem: (/** @type {string} */ key) => void values.delete(key),
     };
   }
 }

@@ -9,6 +9,7 @@ import { connectionNotice } from "./words.js";
  * @import { Status } from "./connection.js"
  * @import { Turn } from "./conversation.js"
  * @import { Call, CallReply } from "./protocol.js"
+ * @import { SessionState } from "./session.js"
  * @import { Episode } from "./settings.js"
  *
  * @typedef {object} Handlers
@@ -17,7 +18,9 @@ import { connectionNotice } from "./words.js";
  * @property {(action: Call) => Promise<CallReply>} call
  * @property {() => void} clear
  * @property {() => void} retry  the connection
- * @property {(token: string) => void} signIn
+ * @property {() => void} signIn
+ * @property {() => void} signOut
+ * @property {(token: string) => void} useToken
  */
 
 /** How long the good news stays that the connection is back. */
@@ -31,6 +34,7 @@ const STATES = {
   connecting: "Connecting…",
   open: "Connected",
   waiting: "Reconnecting…",
+  locked: "Not connected",
   refused: "Not connected",
 };
 
@@ -42,7 +46,10 @@ export class View {
   #banner = byId("banner", HTMLElement);
   #bannerText = byId("banner-text", HTMLElement);
   #retry = byId("retry", HTMLButtonElement);
-  #signIn = byId("sign-in", HTMLFormElement);
+  #signIn = byId("sign-in", HTMLButtonElement);
+  #account = byId("account", HTMLElement);
+  #accountName = byId("account-name", HTMLElement);
+  #tokenForm = byId("token-form", HTMLFormElement);
   #token = byId("token", HTMLInputElement);
   #welcome = byId("welcome", HTMLElement);
   #turns = byId("turns", HTMLElement);
@@ -56,6 +63,8 @@ export class View {
   #changed = new Set();
   /** @type {Status["state"]} */
   #state = "idle";
+  /** Null if this page signs nobody in. @type {SessionState | null} */
+  #session = null;
   #isLost = false;
   #following = true;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -69,11 +78,13 @@ export class View {
       this.#composer.focus();
       handlers.retry();
     });
-    this.#signIn.addEventListener("submit", (event) => {
+    this.#signIn.addEventListener("click", () => handlers.signIn());
+    byId("sign-out", HTMLButtonElement).addEventListener("click", () => handlers.signOut());
+    this.#tokenForm.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#token.value.trim()) handlers.signIn(this.#token.value);
+      if (this.#token.value.trim()) handlers.useToken(this.#token.value);
     });
-    this.#clear.addEventListener("click", () => this.#forget());
+    this.#clear.addEventListener("click", () => this.forget());
     this.#latest.addEventListener("click", () => {
       this.#following = true;
       this.#composer.focus();
@@ -148,11 +159,13 @@ export class View {
     this.#connection.dataset.state = status.state;
     setText(this.#connection, STATES[status.state]);
     for (const view of this.#views.values()) if (!view.ended) this.#draw(view);
-    const notice = connectionNotice(status, navigator.onLine);
-    if (notice) {
+    const notice = connectionNotice(status, navigator.onLine, this.#session?.state === "in");
+    if (status.state === "locked") {
+      this.#isLost = false;
+    } else if (notice) {
       this.#isLost = true;
       // A browser is not told why a socket was refused: it may be for the lack of a token.
-      this.#signIn.hidden = status.state !== "refused" && status.everOpen;
+      this.#tokenForm.hidden = this.#session !== null || (status.state !== "refused" && status.everOpen);
       this.showBanner(notice, status.state === "refused" ? "refused" : "lost");
     } else if (this.#isLost && status.state === "open") {
       this.#isLost = status.catchingUp;
@@ -161,15 +174,44 @@ export class View {
   }
 
   /**
+   * @param {SessionState} session
+   */
+  showSession(session) {
+    const before = this.#session;
+    this.#session = session;
+    this.#account.hidden = !session.name;
+    setText(this.#accountName, session.name);
+    if (session.state === "in" && !session.reason) {
+      if (before && (before.state !== "in" || before.reason)) this.hideBanner();
+      if (before?.state === "busy") this.announce(`Signed in as ${session.name}.`);
+      return;
+    }
+    const kinds = /** @type {const} */ ({ out: "locked", busy: "waiting", in: "waiting", refused: "refused" });
+    this.showBanner(session.reason, kinds[session.state]);
+    this.#signIn.hidden = session.state === "busy" || session.state === "in";
+    this.#retry.hidden = this.#tokenForm.hidden = true;
+  }
+
+  /** What is written and not sent. */
+  get draft() {
+    return this.#composer.draft;
+  }
+
+  set draft(text) {
+    this.#composer.draft = text;
+  }
+
+  /**
    * @param {string} text
-   * @param {"lost" | "refused" | "back" | "waiting" | "broken"} kind  what is back is soon no news any more
+   * @param {"lost" | "refused" | "back" | "waiting" | "broken" | "locked"} kind  what is back is soon no news any more
    */
   showBanner(text, kind) {
     clearTimeout(this.#bannerTimer);
     if (this.#banner.hidden || this.#bannerText.textContent !== text) this.announce(text);
     setText(this.#bannerText, text);
     this.#banner.dataset.kind = kind;
-    if (kind !== "lost" && kind !== "refused") this.#signIn.hidden = true;
+    this.#signIn.hidden = true;
+    if (kind !== "lost" && kind !== "refused") this.#tokenForm.hidden = true;
     this.#retry.hidden = kind !== "lost" && kind !== "refused";
     this.#banner.hidden = false;
     if (kind === "back" && !this.#isLost) {
@@ -203,7 +245,8 @@ export class View {
     this.#handlers.ask(query, episodes);
   }
 
-  #forget() {
+  /** Show an empty page, and begin a new conversation. */
+  forget() {
     this.#views.clear();
     this.#changed.clear();
     this.#turns.replaceChildren();

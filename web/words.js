@@ -66,6 +66,7 @@ export function phaseOf({ tail, failure }) {
  */
 export function statusOf(exchange, connection) {
   const { tail } = exchange;
+  if (!exchange.ended && connection === "locked") return "Waiting for your sign-in…";
   if (!exchange.ended && connection !== "open") return "Waiting for the connection…";
   if (exchange.cancelling) return "Stopping…";
   switch (phaseOf(exchange)) {
@@ -245,13 +246,17 @@ export function figures({ firstChunkMs, latencyMs, modelCalls, inputTokens, outp
  *
  * @param {Status} status
  * @param {boolean} online  whether the computer has a network
+ * @param {boolean} [isSignedIn]
  * @returns {string}
  */
-export function connectionNotice({ state, failures, everOpen, reason }, online) {
+export function connectionNotice({ state, failures, everOpen, reason }, online, isSignedIn = false) {
   if (state === "refused") return sentence(reason);
-  if (state === "open" || state === "idle" || failures === 0) return "";
+  if (state === "open" || state === "idle" || state === "locked" || failures === 0) return "";
   if (!online) return "You are offline. What is being answered goes on, and is caught up with later.";
-  return everOpen ? "Connection lost, reconnecting…" : "The server cannot be reached. Trying again…";
+  if (everOpen) return "Connection lost, reconnecting…";
+  // A browser is not told why a socket was refused.
+  if (isSignedIn) return "The server cannot be reached, or does not accept your account. Trying again…";
+  return "The server cannot be reached. Trying again…";
 }
 
 /**

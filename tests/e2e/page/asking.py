@@ -67,11 +67,11 @@ def connected(page: Page) -> None:
     page.wait("document.querySelector('#connection').dataset.state === 'open'")
 
 
-def sign_in(page: Page, token: str) -> None:
+def give_token(page: Page, token: str) -> None:
     """Give the page a token, as one does who was refused without."""
-    page.wait("!document.querySelector('#sign-in').hidden")
+    page.wait("!document.querySelector('#token-form').hidden")
     page.run(f"document.querySelector('#token').value = {_quoted(token)}")
-    page.click("#sign-in button")
+    page.click("#token-form button")
     connected(page)
     page.problems.clear()  # the browser complains of the socket that was refused
 
@@ -131,7 +131,7 @@ def ask_in_browser(page_url: str, question: str, *, token: str = "") -> dict[str
     """
     with Browser() as browser, browser.page(page_url) as page:
         if token:
-            sign_in(page, token)
+            give_token(page, token)
         ask(page, question)
         last = wait_for_phase(page, *ENDED)
         status = {name: last[name] for name in ("phase", "grounded", "badge", "facts", "notices")}

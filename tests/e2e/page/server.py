@@ -21,6 +21,7 @@ from typing import Any, Self
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
 
 from cicada.delivery.posting import EXPIRED
 from cicada.errors import Cancelled, CicadaError, RequestUnknown
@@ -121,6 +122,11 @@ class _Socket:
         self._connection.transport.abort()
 
 
+def _select(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:  # noqa: ARG001
+    """The protocol, and never the token that is offered beside it."""
+    return next((one for one in offered if one == "cicada.v1"), None)
+
+
 class ScriptedServer:
     """Both hosts. A context: they are gone with it."""
 
@@ -142,6 +148,8 @@ class ScriptedServer:
         """Every action, of all connections, in order."""
         self.opened: list[str] = []
         """The path of every connection that was opened."""
+        self.offered: list[list[str]] = []
+        """The subprotocols that each of them offered."""
         self.accepting = True
         self.config_status: int = HTTPStatus.OK
         self.replies: list[Reply] = []
@@ -243,7 +251,13 @@ class ScriptedServer:
 
     async def _serve(self) -> None:
         async with serve(
-            self._talk, "localhost", 0, process_request=self._admit, ping_interval=None, close_timeout=0.1
+            self._talk,
+            "localhost",
+            0,
+            process_request=self._admit,
+            select_subprotocol=_select,
+            ping_interval=None,
+            close_timeout=0.1,
         ) as server:
             self._port = next(iter(server.sockets)).getsockname()[1]
             self._ready.set()
@@ -257,6 +271,8 @@ class ScriptedServer:
         if not self.accepting:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "not now\n")
         self.opened.append(request.path)
+        told = ",".join(request.headers.get_all("Sec-WebSocket-Protocol"))
+        self.offered.append([one.strip() for one in told.split(",") if one.strip()])
         return None
 
     async def _talk(self, connection: ServerConnection) -> None:

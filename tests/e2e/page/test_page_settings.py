@@ -43,16 +43,17 @@ def test_a_token_that_is_typed_is_kept_for_its_server_and_this_tab(browser):
     with ScriptedServer({QUESTION: WHOLE}) as server:
         server.accepting = False
         with browser.page(server.page_url) as page:
-            page.wait("!document.querySelector('#sign-in').hidden")
+            page.wait("!document.querySelector('#token-form').hidden")
             page.run("document.querySelector('#token').value = ' a.b-c '")
-            page.click("#sign-in button")
+            page.click("#token-form button")
             server.accepting = True
             connected(page)
-            assert server.opened[-1] == "/live?token=a.b-c"
+            assert server.offered[-1] == ["cicada.v1", "cicada.bearer.a.b-c"]
             assert "token" not in page.run("location.href")
             page.reload()
             connected(page)
-            assert server.opened[-1] == "/live?token=a.b-c"
+            assert server.offered[-1] == ["cicada.v1", "cicada.bearer.a.b-c"]
+            assert set(server.opened) == {"/live"}
 
 
 def test_a_deployment_that_is_not_ready_is_waited_for(browser):

@@ -6,7 +6,7 @@ import pytest
 
 from cicada.errors import Unauthorized
 from cicada.protocol.actions import Ask, Ping, Resume
-from tests.e2e.page.asking import ask, banner, connected, seen, sign_in, wait_for_banner, wait_for_phase, wait_for_text
+from tests.e2e.page.asking import ask, banner, connected, give_token, seen, wait_for_banner, wait_for_phase, wait_for_text
 from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import ANSWER, PIECES, QUESTION, WHOLE
 
@@ -125,9 +125,10 @@ def test_an_answer_whose_token_expires_goes_on_once_a_fresh_one_is_given(browser
         server.expire()
         wait_for_banner(page, "Your session is not valid any more. Please connect again.")
         server.release()
-        sign_in(page, "second")
+        give_token(page, "second")
         assert wait_for_phase(page, "complete")["text"] == ANSWER
-        assert server.opened == ["/live", "/live?token=second"]
+        assert server.opened == ["/live", "/live"]
+        assert server.offered == [[], ["cicada.v1", "cicada.bearer.second"]]
         assert len(server.asked) == 1
 
 

@@ -89,8 +89,9 @@ export class FakeSocket {
   sent = [];
   isClosed = false;
 
-  constructor(url) {
+  constructor(url, protocols) {
     this.url = url;
+    this.protocols = protocols;
     FakeSocket.all.push(this);
   }
 
