@@ -119,6 +119,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "allowedOrigins": [],
             "tokenInUrl": True,
         },
+        "page": {"signIn": False},  # the issuer has no pages; test_sign_in.py has one that has
         "ingest": {"quietS": 5},
         "knowledge": {"enabled": False},  # the plain chain; test_campaign.py has a deployment with it
     }

@@ -18,6 +18,8 @@ import pytest
 from cicada_cli.main import main
 from cicada_local.places import ROOT
 from cicada_local.testing import LocalCloud
+from tests.e2e.page.asking import ask, connected, seen, wait_for_banner, wait_for_phase
+from tests.e2e.page.browser import Browser as ChromiumBrowser
 from tests.support.sign_in import PASSWORD, Browser
 
 EMAIL = "ada@example.com"
@@ -32,7 +34,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def signed(place: Path) -> Iterator[LocalCloud]:
     """A local cloud where users sign in, found by the commands that run in ``place``."""
-    with LocalCloud(place / ".cicada", settings={"auth": {"mode": "cognito"}}) as cloud:
+    script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
+    with LocalCloud(place / ".cicada", settings={"auth": {"mode": "cognito"}}, load=script) as cloud:
         yield cloud
 
 
@@ -121,6 +124,42 @@ def test_what_is_printed_at_the_start_signs_in(signed: LocalCloud, typist: Typis
     typist.run_login(SURF_NAME=name[1], SURF_PASSWORD=password[1])
     assert typist.json("whoami")["groups"] == ["admins", "users"]
     assert "Signed out" in typist.type("logout")
+
+
+STORED = "JSON.stringify(Object.values({...sessionStorage}))"
+QUESTION = "How many strokes of the fog bell did Ilse count?"
+
+
+def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: LocalCloud) -> None:
+    name, password = (re.search(rf"{what} +(\S+)", signed.log())[1] for what in ("name", "password"))  # type: ignore[index]
+    with ChromiumBrowser() as browser, browser.page(signed.endpoint_url) as page:
+        wait_for_banner(page, "Sign in to ask.")
+        ask(page, QUESTION)  # it waits while its asker signs in
+        page.wait("location.pathname === '/login' && document.readyState === 'complete'")
+        for field, value in (("username", name), ("password", password)):
+            page.run(f"document.querySelector('#{field}').value = {json.dumps(value)}")
+        page.click("form button")
+        page.wait("document.querySelector('.turn')?.dataset.phase === 'complete'")
+        answer = seen(page)
+        assert answer["question"] == QUESTION
+        assert "thirteen" in answer["text"]
+        assert "verified" in {source["verdict"] for source in answer["sources"]}
+        assert page.run("[location.search, location.hash]") == ["", ""]
+        assert page.text("#account-name") == name
+
+        token = page.run(f'JSON.parse({STORED}).map((it) => it.match(/"token":"([^"]+)/)?.[1]).find(Boolean)')
+        page.reload()
+        connected(page)
+        assert wait_for_phase(page, "complete")["text"] == answer["text"]
+        assert page.text("#account-name") == name
+
+        page.click("#sign-out")
+        page.wait("document.querySelector('#account')?.hidden && document.readyState === 'complete'")
+        wait_for_banner(page, "Sign in to ask.")
+        assert page.run("document.querySelector('.turn')") is None
+        assert token not in page.run(STORED)
+        assert page.problems == []
+    assert not [file for file in signed.logs.glob("*.log") if token in file.read_text(encoding="utf-8")]
 
 
 def test_a_user_is_added_asks_and_is_refused(signed: LocalCloud, typist: Typist) -> None:

@@ -122,7 +122,7 @@ class _Socket:
         self._connection.transport.abort()
 
 
-def _select(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:  # noqa: ARG001
+def _select(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
     """The protocol, and never the token that is offered beside it."""
     return next((one for one in offered if one == "cicada.v1"), None)
 

@@ -6,7 +6,16 @@ import pytest
 
 from cicada.errors import Unauthorized
 from cicada.protocol.actions import Ask, Ping, Resume
-from tests.e2e.page.asking import ask, banner, connected, give_token, seen, wait_for_banner, wait_for_phase, wait_for_text
+from tests.e2e.page.asking import (
+    ask,
+    banner,
+    connected,
+    give_token,
+    seen,
+    wait_for_banner,
+    wait_for_phase,
+    wait_for_text,
+)
 from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import ANSWER, PIECES, QUESTION, WHOLE
 

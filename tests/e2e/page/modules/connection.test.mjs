@@ -21,8 +21,9 @@ beforeEach(() => {
   FakeSocket.all = [];
 });
 
-function start({ url = "ws://x/", socket = FakeSocket, open = true } = {}) {
+function start({ url = "ws://x/", socket = FakeSocket, open = true, ...options } = {}) {
   const connection = new Connection(url, {
+    ...options,
     timing: TIMING,
     onChange: () => {},
     onStatus: (status) => statuses.push(status),
@@ -144,6 +145,54 @@ test("an asker who is not let in is not sent again until somebody wants it", () 
   connection.retry();
   FakeSocket.last.open();
   assert.deepEqual(FakeSocket.last.sent, [ASK]);
+});
+
+test("without a token nothing is opened, and with one it is offered", () => {
+  let protocols = null;
+  const connection = start({ open: false, protocols: () => protocols });
+  ask(connection);
+  clock.pass(10 * TIMING.pingMs);
+  assert.deepEqual([state(), FakeSocket.all.length], ["locked", 0]);
+  protocols = ["cicada.v1", "cicada.bearer.a"];
+  connection.authorized();
+  assert.deepEqual(FakeSocket.last.protocols, protocols);
+  FakeSocket.last.open();
+  assert.deepEqual(FakeSocket.last.sent, [ASK]);
+});
+
+test("a new token replaces the connection, and the answer goes on", () => {
+  let protocols = ["a"];
+  const connection = start({ protocols: () => protocols });
+  ask(connection);
+  FakeSocket.last.bring(ACCEPTED);
+  connection.authorized();
+  assert.equal(FakeSocket.all.length, 1); // it is the same
+  protocols = ["b"];
+  connection.authorized();
+  assert.deepEqual([FakeSocket.all[0].isClosed, FakeSocket.all.length], [true, 2]);
+  FakeSocket.last.open();
+  assert.deepEqual([FakeSocket.last.protocols, FakeSocket.last.sent], [["b"], [{ action: "resume", requestId: REQUEST, after: 1 }]]);
+});
+
+test("a user who is not accepted any more is told of, and a new token is tried", () => {
+  let protocols = ["a"];
+  const reasons = [];
+  const connection = start({ protocols: () => protocols, onUnauthorized: (reason) => reasons.push(reason) });
+  ask(connection);
+  FakeSocket.last.bring(JSON.stringify({ requestId: REQUEST, seq: 0, type: "error", code: "unauthorized", message: "No." }));
+  assert.deepEqual([reasons, state()], [["No."], "refused"]);
+  protocols = ["b"];
+  connection.authorized();
+  FakeSocket.last.open();
+  assert.deepEqual([state(), FakeSocket.last.sent], ["open", [ASK]]);
+});
+
+test("who signs out has no connection any more", () => {
+  let protocols = ["a"];
+  const connection = start({ protocols: () => protocols });
+  protocols = null;
+  connection.authorized();
+  assert.deepEqual([state(), FakeSocket.last.isClosed, FakeSocket.all.length], ["locked", true, 1]);
 });
 
 test("an address that the browser does not open is said, and not tried again", () => {
