@@ -34,7 +34,7 @@ const STATES = {
   connecting: "Connecting…",
   open: "Connected",
   waiting: "Reconnecting…",
-  locked: "Not connected",
+  locked: "Not signed in",
   refused: "Not connected",
 };
 

@@ -19,6 +19,7 @@ from cicada_cli.main import main
 from cicada_local.places import ROOT
 from cicada_local.testing import LocalCloud
 from tests.e2e.page.asking import ask, connected, seen, wait_for_banner, wait_for_phase
+from tests.e2e.page.browser import PATIENCE_S
 from tests.e2e.page.browser import Browser as ChromiumBrowser
 from tests.support.sign_in import PASSWORD, Browser
 
@@ -130,8 +131,17 @@ STORED = "JSON.stringify(Object.values({...sessionStorage}))"
 QUESTION = "How many strokes of the fog bell did Ilse count?"
 
 
+def first_user(signed: LocalCloud) -> tuple[str, str]:
+    """Name and password, as they are printed at the start: a moment after it is ready."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := re.search(r"name +(\S+)\s+password +(\S+)", signed.log())) is None:
+        assert time.monotonic() < deadline, signed.log()
+        time.sleep(0.05)
+    return found[1], found[2]
+
+
 def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: LocalCloud) -> None:
-    name, password = (re.search(rf"{what} +(\S+)", signed.log())[1] for what in ("name", "password"))  # type: ignore[index]
+    name, password = first_user(signed)
     with ChromiumBrowser() as browser, browser.page(signed.endpoint_url) as page:
         wait_for_banner(page, "Sign in to ask.")
         ask(page, QUESTION)  # it waits while its asker signs in
