@@ -98,7 +98,7 @@ class Settings(Group):
 
     stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
         "Cicada",
-        description="the stacks are named `<prefix>-Data`, `<prefix>-SignIn`, `<prefix>-Answering`, "
+        description="the stacks are named `<prefix>-Data`, `<prefix>-Page`, `<prefix>-SignIn`, `<prefix>-Answering`, "
         "`<prefix>-Ingest`, `<prefix>-Integrators`, `<prefix>-Gateway`",
     )
     auth: AuthSettings = AuthSettings()
@@ -134,7 +134,7 @@ class Settings(Group):
         3008, description="memory of the function that merges segments; it bounds those that it can merge"
     )
     on_delete: Literal["retain", "destroy"] = Field(
-        "retain", description="what happens to the bucket, the table and the user pool when their stack is deleted"
+        "retain", description="what happens to the buckets, the table and the user pool when their stack is deleted"
     )
     point_in_time_recovery: bool = Field(
         False, description="continuous backups of the table (billed by its size); answers live for days only"
