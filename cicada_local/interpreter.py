@@ -22,13 +22,20 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from moto.stepfunctions.exceptions import InvalidExecutionInput
 from moto.stepfunctions.parser import models
-from moto.stepfunctions.parser.api import StateMachineType
+from moto.stepfunctions.parser.api import HistoryEventType, MapRunFailedEventDetails, StateMachineType
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import ErrorEqualsDecl
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
+    FailureEvent,
+    FailureEventException,
+)
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import StatesErrorNameType
 from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import TimeoutSeconds
 from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import resource_eval_s3
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.distributed_iteration_component import (
+    DistributedIterationComponent,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.backend.execution import Execution
@@ -36,6 +43,8 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.utils import TMP_THREADS
 
 from cicada_local.permissions import Principals, RoleNotAssumable
+from cicada_local.permissions.enforcement import role_allows
+from cicada_local.permissions.policies import Required
 
 CALLER = "states"
 """Under which the calls of state machines are counted."""
@@ -225,6 +234,29 @@ def _error_matches(self: ErrorEqualsDecl, env: Environment) -> None:
 _error_matches_in_moto = ErrorEqualsDecl._eval_body
 
 
+def _run_map(self: DistributedIterationComponent, env: Environment) -> None:
+    """Hold a Distributed Map to what it needs: each of its runs is an execution of the same state machine."""
+    machine_arn = env.states.context_object.context_object_data["StateMachine"]["Id"]
+    role_arn = env.aws_execution_details.role_arn
+    if not role_allows(role_arn, Required("states:StartExecution", machine_arn)):
+        name = StatesErrorName(typ=StatesErrorNameType.StatesPermissions)
+        cause = f"{role_arn} is not authorized to perform: states:StartExecution on resource: {machine_arn}"
+        failed = MapRunFailedEventDetails(error=name.error_name, cause=cause)
+        details: Any = {"mapRunFailedEventDetails": failed}  # of an event that has many kinds of them
+        raise FailureEventException(
+            FailureEvent(
+                env=env,
+                error_name=name,
+                event_type=HistoryEventType.MapRunFailed,
+                event_details=details,
+            )
+        )
+    _run_map_in_moto(self, env)
+
+
+_run_map_in_moto = DistributedIterationComponent._eval_body
+
+
 def install(principals: Principals) -> None:
     """Put this in place of moto's. Call it before the first request: what moto holds of state machines is dropped.
 
@@ -237,6 +269,8 @@ def install(principals: Principals) -> None:
         backends.backend = InterpreterBackend
     error_equals: Any = ErrorEqualsDecl
     error_equals._eval_body = _error_matches
+    distributed_map: Any = DistributedIterationComponent
+    distributed_map._eval_body = _run_map
     clients = _TaskClients(principals)
     for users in (lambda_eval_utils, resource_eval_s3):
         user: Any = users

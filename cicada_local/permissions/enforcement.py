@@ -11,7 +11,7 @@ from aiohttp import web
 from cicada_local.calls import Call
 from cicada_local.permissions import refusals
 from cicada_local.permissions.conditions import PolicyInvalid
-from cicada_local.permissions.policies import Effect, Required, evaluate, parse
+from cicada_local.permissions.policies import Effect, Required, evaluate, speaking_of
 from cicada_local.permissions.principals import Principal, Principals, TokenInvalid, role_documents
 from cicada_local.permissions.requirements import Asked, asked, requirements
 from cicada_local.permissions.resources import function_policy, policy_of
@@ -105,7 +105,7 @@ def decide(principal: Principal, required: Required) -> tuple[bool, str | None]:
 
 def _identity(principal: Principal, required: Required) -> Effect:
     try:
-        return evaluate((one for document in principal.documents() for one in parse(document)), required)
+        return evaluate(speaking_of(tuple(principal.documents()), required.action), required)
     except PolicyInvalid as error:
         logger.error("a policy of %s cannot be evaluated: %s", principal.arn, error)
         return Effect.DENY
@@ -113,8 +113,8 @@ def _identity(principal: Principal, required: Required) -> Effect:
 
 def role_allows(role_arn: str, *required: Required) -> bool:
     """Whether the policies of a role that a service acts in allow all of this."""
-    statements = [one for document in role_documents(role_arn) for one in parse(document)]
-    return all(evaluate(statements, one) is Effect.ALLOW for one in required)
+    documents = tuple(role_documents(role_arn))
+    return all(evaluate(speaking_of(documents, one.action), one) is Effect.ALLOW for one in required)
 
 
 def service_may_invoke(service: str, function_arn: str, source_arn: str) -> bool:

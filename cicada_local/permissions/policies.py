@@ -54,7 +54,7 @@ class Statement:
     def matches(self, required: Required) -> bool:
         """Whether it speaks of this action on this resource, under this context. Its principal is not looked at."""
         return (
-            self._names_action(required.action.lower())
+            self.names_action(required.action.lower())
             and self._names_resource(required.resource)
             and (self.condition is None or self.condition(required.context))
         )
@@ -66,7 +66,8 @@ class Statement:
         named = self.principals.get(kind, ())
         return "*" in self.principals or "*" in named or any(principal in named for principal in principals)
 
-    def _names_action(self, action: str) -> bool:
+    def names_action(self, action: str) -> bool:
+        """Whether it speaks of an action, in lower case."""
         if self.actions is not None:
             return any(like(action, wanted) for wanted in self.actions)
         return self.not_actions is not None and not any(like(action, wanted) for wanted in self.not_actions)
@@ -139,6 +140,16 @@ def _principals(raw: Any) -> Mapping[str, tuple[str, ...]] | None:
     if isinstance(raw, str):
         return {"*": ("*",)} if raw == "*" else {"AWS": (raw,)}
     return {kind: _list(raw, kind) or () for kind in raw}
+
+
+@lru_cache(maxsize=4096)
+def speaking_of(documents: tuple[str, ...], action: str) -> tuple[Statement, ...]:
+    """The statements of some documents that name an action.
+
+    Raises:
+        PolicyInvalid: one of the documents is none, or uses what is not evaluated here.
+    """
+    return tuple(one for document in documents for one in parse(document) if one.names_action(action.lower()))
 
 
 def evaluate(statements: Iterable[Statement], required: Required) -> Effect:

@@ -50,6 +50,7 @@ COMMANDS = {
     "benchmarks.lexical_search --sizes 100 --queries 5": "| cicada |",
     "benchmarks.lexical_search --datasets {sets}": "| cranfield |",
     "benchmarks.loading --documents 2": "loaded again",
+    "benchmarks.permissions --calls 2": "dynamodb",
     "benchmarks.pipelines --datasets {sets} --set cranfield --limit 2": "ideal re-ranking",
     "benchmarks.profile_lists --counts 1": "common",
     "benchmarks.reading --times 1 {parts}": "fresh process",

@@ -38,6 +38,7 @@ def machine_arn(services: Services) -> Iterator[str]:
         allowed={
             "lambda:InvokeFunction": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:*",
             "s3:GetObject": f"arn:aws:s3:::{BUCKET}/*",
+            "states:StartExecution": f"arn:aws:states:us-east-1:{ACCOUNT_ID}:stateMachine:*",
         },
     )
     template = {
