@@ -122,7 +122,9 @@ class Settings(Group):
     log_retention_days: Annotated[int, AfterValidator(_log_days)] = Field(
         30, description="how long logs are kept: a number of days that CloudWatch Logs offers"
     )
-    log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] = Field("INFO", description="the least level that is logged")
+    log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] = Field(
+        "INFO", description="the least level that is logged; metrics are kept at every level"
+    )
     answer_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
         1769, description="memory of the answer worker, which holds the index; 1,769 MB come with one whole CPU"
     )

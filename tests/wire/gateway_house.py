@@ -20,7 +20,7 @@ from websockets.frames import Close
 from websockets.sync.client import ClientConnection, connect
 
 from cicada_local.faults import Faults
-from cicada_local.functions import InvokeResult
+from cicada_local.functions import InvokeResult, Permits, permit_all
 from cicada_local.functions.errors import TooManyRequests
 from cicada_local.gateway import (
     ApiConfig,
@@ -43,7 +43,9 @@ class Raised(Exception):
 class House:
     """A gateway on a port of its own, with scripted functions behind it."""
 
-    def __init__(self, limits: Limits, routes: dict[str, RouteConfig] | None, api: dict[str, Any]) -> None:
+    def __init__(
+        self, limits: Limits, routes: dict[str, RouteConfig] | None, permits: Permits, api: dict[str, Any]
+    ) -> None:
         self.faults = Faults()
         self.events: dict[str, list[Event]] = {}
         self.functions: dict[str, Callable[[Event], Any]] = {}
@@ -61,7 +63,11 @@ class House:
         )
         apis = {("a1b2c3", "dev"): self.api, ("other", "dev"): ApiConfig("other", "dev", {})}
         self.gateway = WebSocketGateway(
-            lambda api_id, stage: apis.get((api_id, stage)), self._invoke, faults=self.faults, limits=limits
+            lambda api_id, stage: apis.get((api_id, stage)),
+            self._invoke,
+            faults=self.faults,
+            limits=limits,
+            permits=permits,
         )
         self.control = GatewayControl(self.gateway)
         self._loop = asyncio.new_event_loop()
@@ -196,8 +202,13 @@ def houses() -> Iterator[Callable[..., House]]:
     """Builds gateways, and closes them in the end."""
     built: list[House] = []
 
-    def build(limits: Limits | None = None, routes: dict[str, RouteConfig] | None = None, **api: Any) -> House:
-        built.append(House(limits or Limits(), routes, api))
+    def build(
+        limits: Limits | None = None,
+        routes: dict[str, RouteConfig] | None = None,
+        permits: Permits = permit_all,
+        **api: Any,
+    ) -> House:
+        built.append(House(limits or Limits(), routes, permits, api))
         return built[-1]
 
     try:

@@ -1,5 +1,6 @@
 """Authorizers of the local WebSocket gateway."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,25 @@ def test_an_authorizer_that_answers_what_is_none_is_500(guarded: House, result: 
 def test_an_authorizer_that_fails_is_500(guarded: House) -> None:
     guarded.functions["authorizer"] = failing
     assert refused(guarded)[0] == 500
+
+
+def test_a_function_that_does_not_permit_the_api_is_not_invoked(build: Callable[..., House]) -> None:
+    """As API Gateway has it without an ``AWS::Lambda::Permission``."""
+    api = "arn:aws:execute-api:us-east-1:123456789012:a1b2c3"
+    permitted = {("authorizer", f"{api}/authorizers/abc"), ("connect", f"{api}/dev/$connect")}
+    routes = {
+        "$connect": RouteConfig("connect", AuthorizerConfig("authorizer", authorizer_id="abc")),
+        "$default": RouteConfig("message", two_way=True),
+    }
+    house = build(routes=routes, permits=lambda function, source: (function, source) in permitted)
+    house.functions["authorizer"] = lambda event: {"principalId": "beatrice", "policyDocument": ALLOW}
+    with house.open() as client:
+        client.send("hello")
+        assert json.loads(client.recv())["message"] == "Internal server error"
+    assert "message" not in house.events
+    permitted.discard(("authorizer", f"{api}/authorizers/abc"))
+    assert refused(house)[0] == 500
+    assert len(house.events["authorizer"]) == 1
 
 
 RESOURCE = "arn:aws:execute-api:us-east-1:123456789012:a1b2c3/dev/$connect"
