@@ -19,6 +19,11 @@ from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deploye
 
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/workflow"
 BUCKET = "ingest-workflow-tests"
+ALLOWED: dict[str, str | list[str]] = {
+    "lambda:InvokeFunction": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:*",
+    "s3:GetObject": f"arn:aws:s3:::{BUCKET}/*",
+    "states:StartExecution": f"arn:aws:states:us-east-1:{ACCOUNT_ID}:stateMachine:*",
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +37,7 @@ def machine_arn(services: Services) -> Iterator[str]:
     states = definition(
         partition="aws", bucket=BUCKET, plan_arn="plan", document_arn="document", commit_arn="commit", concurrency=2
     )
-    create_role(
-        services,
-        "workflow",
-        allowed={
-            "lambda:InvokeFunction": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:*",
-            "s3:GetObject": f"arn:aws:s3:::{BUCKET}/*",
-            "states:StartExecution": f"arn:aws:states:us-east-1:{ACCOUNT_ID}:stateMachine:*",
-        },
-    )
+    create_role(services, "workflow", allowed=ALLOWED)
     template = {
         "Resources": {
             "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": BUCKET}},
@@ -154,6 +151,26 @@ def test_a_run_that_only_deletes_prepares_nothing(services: Services, machine_ar
     assert run(services, machine_arn, "deletes") == "SUCCEEDED"
     assert workers.seen == []
     assert len(workers.finished) == 1
+
+
+@pytest.mark.parametrize("action", ["states:StartExecution", "s3:GetObject"])
+def test_batches_need_the_roles_right_to_run_and_to_read_them(
+    services: Services, machine_arn: str, action: str
+) -> None:
+    workers = Workers(services, ["a"])
+    allow(services, {name: arn for name, arn in ALLOWED.items() if name != action})
+    try:
+        run(services, machine_arn, f"without-{action.split(':')[1]}")
+    finally:
+        allow(services, ALLOWED)
+    assert len(workers.planned) == 1
+    assert workers.seen == []
+
+
+def allow(services: Services, allowed: dict[str, str | list[str]]) -> None:
+    statements = [{"Effect": "Allow", "Action": action, "Resource": arn} for action, arn in allowed.items()]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    services.client("iam").put_role_policy(RoleName="workflow", PolicyName="allowed", PolicyDocument=document)
 
 
 def test_a_batch_whose_worker_is_lost_is_prepared_again(services: Services, machine_arn: str) -> None:
