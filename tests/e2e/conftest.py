@@ -25,7 +25,15 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
 LONGEST_FIRST = (
-    *("test_chaos", "test_campaign", "test_documents", "test_resuming", "test_benchmarks_cloud", "test_strategies"),
+    *(
+        "test_readme_deployment",
+        "test_chaos",
+        "test_campaign",
+        "test_documents",
+        "test_resuming",
+        "test_benchmarks_cloud",
+        "test_strategies",
+    ),
     *("test_clients", "test_agents_classic", "test_recovery", "test_page_wire", "test_answers", "test_agents_harness"),
     *("test_wheel", "test_sign_in", "test_page_answer", "test_page_access", "test_agents", "test_page_asker"),
     "test_page_settings",
