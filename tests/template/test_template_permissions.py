@@ -247,7 +247,8 @@ def test_a_key_of_ones_own_encrypts_for_those_who_write_only(full: Synthesis) ->
 def test_the_local_cloud_fills_in_every_condition_key_of_the_roles(each: Synthesis) -> None:
     conditions = [condition for _, _, condition in each.permissions("") if condition]
     conditions += [statement["Condition"] for statement in trusts(each) if "Condition" in statement]
-    bucket = each.one("AWS::S3::BucketPolicy").properties["PolicyDocument"]["Statement"]
-    conditions += [statement["Condition"] for statement in bucket if "Condition" in statement]
+    for policy in each.resources("AWS::S3::BucketPolicy"):
+        statements = policy.properties["PolicyDocument"]["Statement"]
+        conditions += [statement["Condition"] for statement in statements if "Condition" in statement]
     keys = {key.lower() for condition in conditions for operands in condition.values() for key in operands}
     assert keys <= CONDITION_KEYS
