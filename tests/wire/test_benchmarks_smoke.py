@@ -44,7 +44,7 @@ COMMANDS = {
     "benchmarks.first_chunk --in-process --runs 1 --first-piece-ms 1": "rest p50",
     "benchmarks.followups --most 1": "completed",
     "benchmarks.fusion --script {episode} {sets}/cranfield": "find",
-    "benchmarks.import_time --runs 1 --only connection": "boto3 and one client",
+    "benchmarks.import_time --own-python --runs 1 --only connection --packages": "aws_lambda_powertools",
     "benchmarks.index_damage --count 2": "refused",
     "benchmarks.index_growth --work {work}/growth --sizes 100 --runs 1 --no-faiss": "resident",
     "benchmarks.lexical_search --sizes 100 --queries 5": "| cicada |",

@@ -35,11 +35,6 @@ LAYERS = {
     "facets": ("base", "search"),
     "enrich_schema": ("base", "search"),
 }
-SETTINGS = {
-    "INGEST_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:ingest",
-    "WRITING_MODEL_ID": "w",
-}
-"""Variables that no function of the benchmark has."""
 READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""
 PROBE = """
@@ -65,7 +60,7 @@ def imported(function, told):
     allowed = {*RUNTIME_MODULES, "cicada", *(name for layer in LAYERS[function] for name in modules_of(layer))}
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(paths), json.dumps(sorted(allowed)), str(told)],
-        env=os.environ | ENVIRONMENT | SETTINGS,
+        env=os.environ | ENVIRONMENT,
         capture_output=True,
         text=True,
     )
