@@ -192,6 +192,13 @@ def test_no_letter_and_no_digit_is_lost_by_taking_words_apart(text):
     assert re.compile(f"[{marks()}]").search("a") is None
 
 
+def test_the_combining_marks_are_those_that_unicode_has_and_this_python_knows():
+    listed = {chr(code) for code in range(0x1F000) if re.match(f"[{marks()}]", chr(code))}
+    known = {chr(code) for code in range(0x1F000) if unicodedata.category(chr(code))[0] == "M"}
+    assert known <= listed
+    assert {unicodedata.category(sign) for sign in listed - known} <= {"Cn"}, "a newer Unicode may assign them"
+
+
 @given(texts, texts)
 @settings(max_examples=120)
 def test_what_is_quoted_stands_there(text, other):

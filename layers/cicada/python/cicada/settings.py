@@ -28,7 +28,7 @@ DAY_S = 24 * 3600
 class Environment(BaseModel):
     """Settings that are named like environment variables, in lower case."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:

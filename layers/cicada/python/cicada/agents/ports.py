@@ -83,7 +83,7 @@ class SourceRegistry(Protocol):
 class ToolInput(BaseModel):
     """A tool's input, strict. The model is told its docstring and its fields' descriptions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 @dataclass(frozen=True)

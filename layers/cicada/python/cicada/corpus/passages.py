@@ -12,7 +12,12 @@ class CorpusModel(BaseModel):
     """Immutable, strict, camelCase on the wire and in files."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 

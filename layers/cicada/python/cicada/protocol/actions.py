@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -70,6 +71,7 @@ class Action(BaseModel):
         alias_generator=to_camel,
         validate_by_name=False,
         hide_input_in_errors=True,
+        defer_build=True,
     )
 
     v: Literal[1] = Field(1, description="protocol version")
@@ -209,7 +211,11 @@ def _wire_name(name: str) -> str:
 
 
 ClientAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile
-_ACTIONS: TypeAdapter[ClientAction] = TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
+
+
+@cache
+def _client_action() -> TypeAdapter[ClientAction]:
+    return TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
 
 
 def parse_action(body: str | bytes) -> ClientAction:
@@ -219,7 +225,7 @@ def parse_action(body: str | bytes) -> ClientAction:
     value; the name of an unknown field is in ``detail`` alone, because the client chose it.
     """
     try:
-        return _ACTIONS.validate_json(body)
+        return _client_action().validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "union_tag_invalid":

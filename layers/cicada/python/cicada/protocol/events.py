@@ -6,6 +6,7 @@ is never replayed.
 
 from __future__ import annotations
 
+from functools import cache
 from operator import not_
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,12 @@ class Payload(BaseModel):
     """Immutable, strict, camelCase on the wire."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 
@@ -395,7 +401,9 @@ class GatewayFault(Payload):
     request_id: str = Field(description="API Gateway's own id of the frame: none of the client's requests")
 
 
-_LOG_EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
+@cache
+def _log_event() -> TypeAdapter[LogEvent]:
+    return TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
 
 
 def dump_event(event: LogEvent) -> str:
@@ -405,7 +413,7 @@ def dump_event(event: LogEvent) -> str:
 
 def load_event(body: str | bytes | dict[str, Any]) -> LogEvent:
     """Parse a stored event. Raises pydantic's ``ValidationError``."""
-    return _LOG_EVENT.validate_python(body) if isinstance(body, dict) else _LOG_EVENT.validate_json(body)
+    return _log_event().validate_python(body) if isinstance(body, dict) else _log_event().validate_json(body)
 
 
 def event_frame(request_id: str, seq: int, body: str) -> str:

@@ -12,7 +12,9 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import pairwise
+
+from cicada.text.word_lists import word_lists
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
@@ -32,17 +34,15 @@ Ahn, SIGIR 1996).
 """
 HIRAGANA = re.compile(r"[\u3041-\u309f]+")  # in Japanese, grammar for the most part
 
-_FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
-
 
 @cache
 def marks() -> str:
-    """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words."""
-    found = (chr(code) for code in range(_FIRST_MARK, _LAST_MARK + 1) if not 0x3400 <= code < 0xA66F)
-    codes = [ord(sign) for sign in found if unicodedata.category(sign)[0] == "M"]
-    # Codes of one range have the same difference to their place in the list.
-    ranges = (list(group) for _, group in groupby(enumerate(codes), key=lambda one: one[1] - one[0]))
-    return "".join(f"{chr(group[0][1])}-{chr(group[-1][1])}" for group in ranges)
+    """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words.
+
+    From a file: looking at every character takes tens of milliseconds of a cold start.
+    """
+    ranges = sorted(word_lists("cicada.text", "combining_marks.json")["ranges"])
+    return "".join("-".join(chr(int(code, 16)) for code in one.split("-")) for one in ranges)
 
 
 @cache
@@ -90,16 +90,6 @@ def _one_word(two: str) -> bool:
     return len(two) == 2 and found is not None and found.end() == 2
 
 
-@cache
-def _unspaced_start() -> re.Pattern[str]:
-    return re.compile(f"[{UNSPACED}]")
-
-
-def is_unspaced(token: str) -> bool:
-    """Whether a token is a run of a script written without spaces."""
-    return _unspaced_start().match(token) is not None
-
-
 _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
     "\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
@@ -107,7 +97,6 @@ _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
     "\u17b4-\u17d3"
 )
 _CLUSTERS = re.compile(f"[^{_SPOKEN_AROUND}]?[{_SPOKEN_AROUND}]+|.", re.DOTALL)
-_WORDLIKE = re.compile(f"[{HAN}{HANGUL}]")
 
 _BY_LETTER = (  # the first that fits; a script without an entry has no stemmer and needs none
     ("hangul", HANGUL),
@@ -130,16 +119,21 @@ _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _UNSPACED_SCRIPTS = frozenset({"hangul", "kana", "han", "thai", "lao", "burmese", "khmer"})
 _UNSPACED_WEIGHT = 3  # letters that one of a script without spaces counts as: *Energiprojekt公司位于何处?* is Chinese
 _MIN_KANA = 0.1  # a share of kana that Japanese does not fall below, and names in Chinese texts do not reach
-_SCRIPTS = tuple((name, re.compile(f"[{letters}]")) for name, letters in _BY_LETTER)
+_SCRIPTS = tuple(
+    (name, first, last or first) for name, letters in _BY_LETTER for first, last in re.findall("(.)(?:-(.))?", letters)
+)
+"""Scripts with ranges of their letters. A regular expression of such ranges takes milliseconds to compile."""
 
 
 @cache
 def script_of(letter: str) -> str:
     """The name of the script that a letter belongs to; empty for those that no decision depends on."""
-    for name, pattern in _SCRIPTS:
-        if pattern.match(letter):
-            return name
-    return ""
+    return next((name for name, first, last in _SCRIPTS if first <= letter <= last), "")
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is a run of a script written without spaces."""
+    return script_of(token[:1]) in _UNSPACED_SCRIPTS
 
 
 def main_script(text: str) -> str:
@@ -164,9 +158,14 @@ def katakana_in(text: str) -> list[str]:
     return _KATAKANA.findall(text)
 
 
+@cache
+def _wordlike() -> re.Pattern[str]:
+    return re.compile(f"[{HAN}{HANGUL}]")
+
+
 def is_wordlike(character: str) -> bool:
     """Whether a single character of a run can be a word: Han characters and Hangul syllables can, kana hardly."""
-    return _WORDLIKE.match(character) is not None
+    return _wordlike().match(character) is not None
 
 
 def clusters(run: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from cicada.text.characters import UNSPACED, compatible, unaccented
+from cicada.text.characters import UNSPACED, compatible, is_unspaced, unaccented
 
 MAX_HEAD_CHARS = 400  # characters that are read from the beginning of a text
 MAX_TAIL_CHARS = 400
@@ -35,7 +35,6 @@ _SIGNS = str.maketrans(
 )
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|(?<!\w)\'[^\'\n]{3,200}\'(?!\w)')
 _RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)?|[?!.,;:\"()\-/]|\S")
-_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 _SENTENCE_END = frozenset(".?!;:")
 _FIRST_WORDS, _LAST_WORDS = 5, 2  # at either end of a text, counted a second time
 _PART_CHARS = (4, 6)
@@ -108,7 +107,7 @@ def _strings(shown: str, quoted: list[tuple[int, int]], words: list[str]) -> Ite
     for match in _RUN.finditer(shown):
         word = match.group()
         at = len(words)
-        unspaced = _UNSPACED_RUN.match(word)
+        unspaced = is_unspaced(word)
         words.extend(word[start : start + 2] for start in range(len(word))) if unspaced else words.append(word)
         if any(start < match.start() < end for start, end in quoted):
             yield at, f"q{word.casefold()}"

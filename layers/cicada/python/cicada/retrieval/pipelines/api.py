@@ -47,7 +47,7 @@ Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES, strict=F
 class ApiModel(BaseModel):
     """Of a response: immutable, snake_case on the wire."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class RetrieveFilters(CallRequest):
