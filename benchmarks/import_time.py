@@ -54,7 +54,7 @@ ENVIRONMENT = {
     "GENERATION_MODEL_ID": "g",
     "DIRECT_MODEL_ID": "d",
     "WRITING_MODEL_ID": "w",
-    "EMBEDDING_MODEL_ID": "e",
+    "EMBEDDING_MODEL_ID": "local.all-minilm-l6-v2",
     "EMBEDDING_DIMENSIONS": "384",
     "JWT_ISSUER": "https://issuer.example/",
     "JWT_AUDIENCE": "a",
