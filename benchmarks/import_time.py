@@ -49,6 +49,7 @@ ENVIRONMENT = {
     "POWERTOOLS_METRICS_NAMESPACE": "Cicada",
     "REQUESTS_TABLE": "t",
     "INDEX_BUCKET": "b",
+    "PAGE_BUCKET": "b",
     "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:m",
     "INGEST_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:ingest",
     "GENERATION_MODEL_ID": "g",

@@ -34,6 +34,7 @@ LAYERS = {
     "graph_query": ("base", "search"),
     "facets": ("base", "search"),
     "enrich_schema": ("base", "search"),
+    "page_files": ("base",),
 }
 READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""
