@@ -120,7 +120,7 @@ class ClassicAgents(Construct):
             timeout_s=TOOLS_TIMEOUT_S,
             memory_mb=settings.answer_memory_mb,
             environment={name: str(value) for name, value in values.items() if value is not None},
-            key=data.key,
+            key=data.encryption_key,
         )
         function.allow(("dynamodb:GetItem", "dynamodb:Query"), data.table.table_arn)
         function.allow(("s3:GetObject",), data.index_arn, because="The index's objects are named by their content.")

@@ -41,7 +41,7 @@ class AnsweringStack(Stack):
             self,
             settings,
             layers,
-            data.key,
+            data.encryption_key,
             {
                 "REQUESTS_TABLE": data.table.table_name,
                 # boto3's own variable: the client for posting to connections takes its endpoint from it.
@@ -57,7 +57,7 @@ class AnsweringStack(Stack):
             settings=settings,
             answer=self.answer.function,
             exhausted=self.exhausted.function,
-            key=data.key,
+            key=data.encryption_key,
         )
         self.message_processor = self._functions.make(
             "MessageProcessor",

@@ -28,7 +28,7 @@ def add_stacks(app: App, settings: Settings) -> None:
     page = None
     if settings.page.enabled:
         page = PageStack(app, f"{prefix}-Page", settings=settings, data=data, env=bound_to)
-        page.add_dependency(data, "reads its outputs")
+        page.add_stack_dependency(data, "reads its outputs")
     issuer = _token_issuer(app, settings, bound_to, None if page is None else page.url)
     answering = AnsweringStack(app, f"{prefix}-Answering", settings=settings, data=data, env=bound_to)
     ingest = IngestStack(app, f"{prefix}-Ingest", settings=settings, data=data, env=bound_to)
@@ -45,9 +45,9 @@ def add_stacks(app: App, settings: Settings) -> None:
         env=bound_to,
     )
     for reader in (answering, ingest, integrators, gateway):
-        reader.add_dependency(data, "reads its outputs")
-    gateway.add_dependency(ingest, "is deployed last")
-    gateway.add_dependency(integrators, "is deployed last")
+        reader.add_stack_dependency(data, "reads its outputs")
+    gateway.add_stack_dependency(ingest, "is deployed last")
+    gateway.add_stack_dependency(integrators, "is deployed last")
     for key, value in settings.tags.items():
         Tags.of(app).add(key, value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import CfnOutput, Duration, Fn, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CfnResource, Duration, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -43,7 +43,10 @@ class DataStack(Stack):
         """Make the stack; ``stack`` are the CDK's own properties."""
         super().__init__(scope, id, description="Cicada: index, requests and address", **stack)
         removal = RemovalPolicy.RETAIN if settings.on_delete == "retain" else RemovalPolicy.DESTROY
-        self.key = self._key(removal) if settings.customer_managed_key else None
+        self.key = self._key(removal) if settings.customer_managed_key is not False else None
+        """What functions may read with; None where nothing was ever encrypted with a key of the deployer's."""
+        self.encryption_key = self.key if settings.customer_managed_key is True else None
+        """What encrypts whatever is written; None for AWS's own keys."""
         self.bucket = self._bucket(removal, settings.ingest.keep_days)
         self.table = self._table(settings, removal)
         self.api = apigw.CfnApi(
@@ -57,6 +60,11 @@ class DataStack(Stack):
         self.api_id = self._shared("ApiId", self.api.ref)
         self.bucket_name = self._shared("IndexBucket", self.bucket.bucket_name)
         self.vector_index_arn = self._vector_index(settings, removal)
+        # CloudFormation does not take over another deletion policy where nothing else of any resource changes.
+        for resource in (self.bucket, self.table):
+            made = resource.node.default_child
+            assert isinstance(made, CfnResource)
+            made.add_metadata("onDelete", settings.on_delete)
 
     @property
     def stage_arn(self) -> str:
@@ -86,10 +94,10 @@ class DataStack(Stack):
         if settings.retrieval.engine != "s3vectors":
             return None
         made = VectorIndexResource(
-            self, "Vectors", dimensions=settings.models.embedding_dimensions, removal=removal, key=self.key
+            self, "Vectors", dimensions=settings.models.embedding_dimensions, removal=removal, key=self.encryption_key
         )
-        if self.key is not None:
-            self.key.add_to_resource_policy(
+        if self.encryption_key is not None:
+            self.encryption_key.add_to_resource_policy(
                 iam.PolicyStatement(
                     principals=[iam.ServicePrincipal("indexing.s3vectors.amazonaws.com")],
                     actions=["kms:Decrypt"],
@@ -134,9 +142,9 @@ class DataStack(Stack):
             "Index",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            encryption=s3.BucketEncryption.KMS if self.key else s3.BucketEncryption.S3_MANAGED,
-            encryption_key=self.key,
-            bucket_key_enabled=True if self.key else None,
+            encryption=s3.BucketEncryption.KMS if self.encryption_key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self.encryption_key,
+            bucket_key_enabled=True if self.encryption_key else None,
             enforce_ssl=True,
             minimum_tls_version=1.2,
             versioned=True,
@@ -179,8 +187,8 @@ class DataStack(Stack):
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             max_read_request_units=settings.limits.table_read_units,
             max_write_request_units=settings.limits.table_write_units,
-            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self.key else None,
-            encryption_key=self.key,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self.encryption_key else None,
+            encryption_key=self.encryption_key,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
             ),

@@ -79,7 +79,7 @@ class GatewayStack(Stack):
         super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
         self._settings = settings
         self._data = data
-        self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.key)
+        self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.encryption_key)
         connection = self._functions.make("Connection", "connection", timeout_s=5, memory_mb=256).function
         processor = answering.message_processor.function
         routes = Routes(self, "Routes", api_id=data.api_id, stage_arn=data.stage_arn)
@@ -149,7 +149,7 @@ class GatewayStack(Stack):
         return self.to_json_string(config)
 
     def _stage(self, deployment: apigw.CfnDeployment) -> apigw.CfnStage:
-        logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.key)
+        logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.encryption_key)
         stage = apigw.CfnStage(
             self,
             "Stage",

@@ -54,7 +54,7 @@ class IngestStack(Stack):
         super().__init__(scope, id, description="Cicada: loading of uploaded documents", **stack)
         self._settings = settings
         self._data = data
-        self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.key)
+        self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.encryption_key)
         self._machine_name = f"{settings.stack_prefix}-ingest"
         self.machine_arn = f"arn:{self.partition}:states:{self.region}:{self.account}:stateMachine:{self._machine_name}"
         self.plan = self._plan()
@@ -222,7 +222,7 @@ class IngestStack(Stack):
             self,
             "WorkflowLogs",
             settings=self._settings,
-            key=self._data.key,
+            key=self._data.encryption_key,
             name=f"/aws/vendedlogs/states/{self._machine_name}",
         )
         return sfn.StateMachine(

@@ -38,7 +38,7 @@ class IntegratorsStack(Stack):
             self,
             settings,
             Layers(self, "Layers", local=settings.local),
-            data.key,
+            data.encryption_key,
             {
                 "INDEX_BUCKET": data.bucket_name,
                 "EMBEDDING_MODEL_ID": settings.models.embedding_model_id,

@@ -48,7 +48,7 @@ class IndexMaintenance(Construct):
             layers=layers.of("base", "search"),
             timeout_s=int(TIMEOUT.to_seconds()),
             memory_mb=settings.maintenance_memory_mb,
-            key=data.key,
+            key=data.encryption_key,
             environment={
                 "INDEX_BUCKET": data.bucket_name,
                 "OPENBLAS_NUM_THREADS": "1",  # the function has 1.7 processors

@@ -43,7 +43,7 @@ class PageStack(Stack):
         self.url = f"https://{settings.page.domain_name or distribution.distribution_domain_name}"
         """The page's address, without a closing slash."""
         layers = Layers(self, "Layers", local=settings.local)
-        self._uploader = self._function(Functions(self, settings, layers, data.key))
+        self._uploader = self._function(Functions(self, settings, layers, data.encryption_key))
         self._files()
 
     def configure(self, scope: Construct, config: str) -> CustomResource:

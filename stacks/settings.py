@@ -141,8 +141,10 @@ class Settings(Group):
     point_in_time_recovery: bool = Field(
         False, description="continuous backups of the table (billed by its size); answers live for days only"
     )
-    customer_managed_key: bool = Field(
-        False, description="encrypt bucket, table and logs with a KMS key of your own (billed by the month)"
+    customer_managed_key: Literal[True, False, "retiring"] = Field(
+        False,
+        description='encrypt bucket, table and logs with a KMS key of your own (billed by the month); `"retiring"` '
+        "encrypts nothing more with it and goes on reading what it encrypted: before `false`, see `docs/upgrading.md`",
     )
     alarm_email: Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = Field(
         None, description="creates alarms (billed by the month) and sends them to this address"
