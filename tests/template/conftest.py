@@ -92,20 +92,36 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def make(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[dict[str, Any]], Synthesis]:
+def make_with(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[..., Synthesis]:
+    """Synthesises with some settings and what `cdk -c` adds to the context."""
     own = tmp_path_factory.getbasetemp()
     shared = (own if worker_id == "master" else own.parent) / "syntheses"
     shared.mkdir(exist_ok=True)
 
-    def synthesised(settings: dict[str, Any]) -> Synthesis:
-        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+    def synthesised(settings: dict[str, Any], **context: Any) -> Synthesis:
+        name = hashlib.sha256(json.dumps([settings, context], sort_keys=True).encode()).hexdigest()[:16]
         with (shared / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if (shared / name / "manifest.json").exists():
                 return Synthesis(shared / name, parse(settings, source="the test").stack_prefix)
-            return synthesise(settings, shared / name)
+            return synthesise(settings, shared / name, more_context=context)
 
     return synthesised
+
+
+@pytest.fixture(scope="session")
+def make(make_with: Callable[..., Synthesis]) -> Callable[[dict[str, Any]], Synthesis]:
+    return make_with
+
+
+@pytest.fixture(scope="session")
+def make_templates(make_with: Callable[..., Synthesis]) -> Callable[..., dict[str, dict[str, Any]]]:
+    """The templates alone, by the stacks' names: the functions' packages, 100 MB, are not copied beside them."""
+
+    def templates(settings: dict[str, Any], **context: Any) -> dict[str, dict[str, Any]]:
+        return make_with(settings, **{"aws:cdk:disable-asset-staging": True}, **context).templates()
+
+    return templates
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,6 +68,13 @@ class Synthesis:
 
     def template(self, stack: str) -> dict[str, Any]:
         return _read_once(self.folder / f"{self.prefix}-{stack}.template.json")
+
+    def templates(self) -> dict[str, dict[str, Any]]:
+        """All of them, by the stacks' names."""
+        return {
+            path.name.removesuffix(".template.json"): _read_once(path)
+            for path in sorted(self.folder.glob("*.template.json"))
+        }
 
     def resources(self, *types: str, stacks: Sequence[str] = STACKS) -> Iterator[Resource]:
         """The resources of all stacks, or those of some types or stacks."""
@@ -162,9 +169,11 @@ def _read_once(path: Path) -> dict[str, Any]:
     return found
 
 
-def synthesise(settings: dict[str, Any], folder: Path, **app: Any) -> Synthesis:
-    """Synthesise the stacks with some settings."""
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+def synthesise(
+    settings: dict[str, Any], folder: Path, *, more_context: Mapping[str, Any] | None = None, **app: Any
+) -> Synthesis:
+    """Synthesise the stacks with some settings; ``more_context`` is what `cdk -c` adds."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"] | dict(more_context or {})
     application = App(context=context, outdir=str(folder), builtin_cloud_formation_validation=False, **app)
     parsed = parse(settings, source="the test")
     add_stacks(application, parsed)

@@ -1,0 +1,81 @@
+"""From the templates of each release to today's, by CloudFormation's rules: no upgrade loses data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cicada_cli.stack_changes import Deployed, Kind, deploy
+from cicada_cli.stack_changes.templates import exports
+from stacks.data import REFERENCES
+from tests.template.conftest import AUTH
+
+MakeTemplates = Callable[..., dict[str, dict[str, Any]]]
+
+BETWEEN = {REFERENCES: "both"}
+"""What the documented step between adds to the context."""
+
+RELEASES = Path(__file__).parent / "releases"
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "options": {
+        "retrieval": {"engine": "s3vectors"},
+        "knowledge": {"enabled": True},
+        "agents": {"adapter": "classic"},
+        "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
+        "pointInTimeRecovery": True,
+        "customerManagedKey": True,
+        "alarmEmail": "operator@example.org",
+        "tags": {"team": "reading"},
+    },
+    "harness": {"agents": {"adapter": "harness"}},
+}
+"""The settings that the kept templates were made with, in today's form."""
+
+
+def released(version: str, name: str) -> Deployed:
+    packed = (RELEASES / version / f"{name}.json.gz").read_bytes()
+    return Deployed(json.loads(gzip.decompress(packed)))
+
+
+@pytest.fixture(params=SETTINGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_the_documented_way_from_0_1_0_loses_nothing(name: str, make_templates: MakeTemplates) -> None:
+    settings = {"auth": AUTH} | SETTINGS[name]
+    deployed = released("0.1.0", name)
+    for templates in (make_templates(settings, **BETWEEN), make_templates(settings)):
+        found, deployed = deploy(deployed, templates)
+        assert [str(each) for each in found] == []
+
+
+def test_without_the_step_between_the_upgrade_from_0_1_0_is_refused_and_says_how(
+    name: str, make_templates: MakeTemplates
+) -> None:
+    found, _ = deploy(released("0.1.0", name), make_templates({"auth": AUTH} | SETTINGS[name]))
+    assert {each.kind for each in found} == {Kind.REFUSED}
+    assert all(f"-c {REFERENCES}=both" in each.steps for each in found)
+    assert all(each.subject.startswith("export ") for each in found)
+
+
+def test_after_the_upgrade_sign_in_can_be_turned_on(
+    make_templates: MakeTemplates, shipped_settings: dict[str, Any]
+) -> None:
+    found, _ = deploy(Deployed(make_templates({"auth": AUTH})), make_templates(shipped_settings))
+    assert [str(each) for each in found] == []
+
+
+def test_exports_come_and_go(make_templates: MakeTemplates, shipped_settings: dict[str, Any]) -> None:
+    between, after = make_templates(shipped_settings, **BETWEEN), make_templates(shipped_settings)
+    assert [stack for stack, template in between.items() if exports(template)] != []
+    assert [stack for stack, template in after.items() if exports(template)] == []
+    for old, new in ((between, after), (after, between)):
+        assert deploy(Deployed(old), new)[0] == []
