@@ -144,17 +144,15 @@ class ClassicAgents(Construct):
         return function
 
     def _agents_role(self) -> iam.Role:
-        role = model_role(
+        return model_role(
             self,
             service="bedrock",
             resources="agent/*",
             model_id=self._model_id,
             more_regions=self._settings.models.destination_regions,
             description="Agents in Amazon Bedrock: their model",
+            more=self._looked_up(),
         )
-        for statement in self._looked_up():
-            role.add_to_principal_policy(statement)
-        return role
 
     def _looked_up(self) -> list[iam.PolicyStatement]:
         """What the service looks up before it calls a model: the model, and the profile through which it is called."""

@@ -62,8 +62,12 @@ def model_role(
     model_id: str,
     more_regions: Sequence[str],
     description: str,
+    more: Sequence[iam.PolicyStatement] = (),
 ) -> iam.Role:
-    """A role in which a service of Bedrock's, for resources of this account alone, may call one model and nothing else.
+    """A role in which a service of Bedrock's, for resources of this account alone, may call one model.
+
+    Its policy is part of it: CloudFormation waits for a new role before it goes on, and does not wait for a policy of
+    its own, without which the service refuses to make what uses the role.
 
     Args:
         scope: gets the role, as its ``Role``.
@@ -72,9 +76,15 @@ def model_role(
         model_id: see :func:`invoke_statements`.
         more_regions: likewise.
         description: the role's.
+        more: what else the service may do.
     """
     stack = Stack.of(scope)
-    role = iam.Role(
+    calls = [
+        statement
+        for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
+        for statement in invoke_statements(stack, model_id, action=action, more_regions=more_regions)
+    ]
+    return iam.Role(
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal(
@@ -87,8 +97,5 @@ def model_role(
             },
         ),
         description=description,
+        inline_policies={"Model": iam.PolicyDocument(statements=[*calls, *more])},
     )
-    for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"):
-        for statement in invoke_statements(stack, model_id, action=action, more_regions=more_regions):
-            role.add_to_principal_policy(statement)
-    return role

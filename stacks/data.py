@@ -156,8 +156,12 @@ class DataStack(Stack):
                     expired_object_delete_marker=True,
                 ),
                 *(
-                    # What is needed again is made again, from the documents.
-                    s3.LifecycleRule(prefix=prefix, expiration=Duration.days(keep_days))
+                    # What is needed again is made again, from the documents: nobody restores it.
+                    s3.LifecycleRule(
+                        prefix=prefix,
+                        expiration=Duration.days(keep_days),
+                        noncurrent_version_expiration=Duration.days(1),
+                    )
                     for prefix in (PREPARED, ENRICHED, INGESTS)
                 ),
             ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_apigateway as apigw_v1
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_iam as iam
@@ -38,11 +38,16 @@ ACCESS_LOG = {
     "sourceIp": "$context.identity.sourceIp",
     "integrationStatus": "$context.integrationStatus",
     "integrationLatencyMs": "$context.integrationLatency",
-    "integrationError": "$context.integrationErrorMessage",
-    "authorizerError": "$context.authorizer.error",
-    "error": "$context.error.message",
+    "integrationRequestId": "$context.integration.requestId",
+    "functionStatus": "$context.integration.status",
+    "authorizerStatus": "$context.authorizer.status",
+    "error": "$context.error.responseType",
 }
-"""What the stage logs of each connect, frame and disconnect, one JSON line each."""
+"""What the stage logs of each connect, frame and disconnect, one JSON line each.
+
+Messages of errors are left out: they can hold quotation marks, which would break the line, and the variable that quotes
+its message gives an unquoted dash where there is no error. The functions' own logs have their messages.
+"""
 
 
 class GatewayStack(Stack):
@@ -162,7 +167,15 @@ class GatewayStack(Stack):
                 detailed_metrics_enabled=True,
             ),
             access_log_settings=apigw.CfnStage.AccessLogSettingsProperty(
-                destination_arn=logs.log_group_arn, format=json.dumps(ACCESS_LOG)
+                # Without the `:*` that the group's own attribute ends with: API Gateway keeps the ARN so, and a stage
+                # that asks for the other would differ from its template for ever.
+                destination_arn=self.format_arn(
+                    service="logs",
+                    resource="log-group",
+                    resource_name=logs.log_group_name,
+                    arn_format=ArnFormat.COLON_RESOURCE_NAME,
+                ),
+                format=json.dumps(ACCESS_LOG),
             ),
         )
         if self._settings.create_api_logging_role:

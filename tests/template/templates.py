@@ -130,15 +130,25 @@ class Synthesis:
 
     def permissions(self, role: str) -> list[tuple[str, str, Any]]:
         """What the roles whose id begins so may do: ``(action, resource, condition)``, sorted."""
+        documents = [
+            *(
+                policy.properties["PolicyDocument"]
+                for policy in self.resources("AWS::IAM::Policy")
+                if policy.id.startswith(role)
+            ),
+            *(
+                policy["PolicyDocument"]
+                for each in self.resources("AWS::IAM::Role")
+                if each.id.startswith(role)
+                for policy in each.properties.get("Policies", [])
+            ),
+        ]
         found = []
-        for policy in self.resources("AWS::IAM::Policy"):
-            if not policy.id.startswith(role):
-                continue
-            for statement in policy.properties["PolicyDocument"]["Statement"]:
-                assert statement["Effect"] == "Allow"
-                for action in as_list(statement["Action"]):
-                    for resource in as_list(statement["Resource"]):
-                        found.append((action, flat(resource), flat_all(statement.get("Condition"))))
+        for statement in (one for document in documents for one in document["Statement"]):
+            assert statement["Effect"] == "Allow"
+            for action in as_list(statement["Action"]):
+                for resource in as_list(statement["Resource"]):
+                    found.append((action, flat(resource), flat_all(statement.get("Condition"))))
         return sorted(found, key=str)
 
     def layers(self, folder: str) -> list[Path]:

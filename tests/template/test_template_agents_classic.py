@@ -173,6 +173,13 @@ def test_the_agents_role_calls_one_model_for_agents_of_this_account(classic: Syn
     }
 
 
+def test_the_roles_policy_is_there_before_its_service_looks(classic: Synthesis) -> None:
+    (role,) = (one for one in classic.resources("AWS::IAM::Role") if one.id.startswith("AgentsRole"))
+    assert [policy["PolicyName"] for policy in role.properties["Policies"]] == ["Model"]
+    assert not [one for one in classic.resources("AWS::IAM::Policy") if one.id.startswith("AgentsRole")]
+    assert all(role.id in made.rest["DependsOn"] for made in classic.resources("AWS::Bedrock::Agent"))
+
+
 def test_the_function_only_reads(classic: Synthesis) -> None:
     allowed = {action for action, _, _ in classic.permissions("AgentsToolsRole")}
     assert allowed == {

@@ -83,6 +83,13 @@ def test_its_role_may_call_its_model_and_nothing_else(chosen: Synthesis) -> None
     assert "ManagedPolicyArns" not in role.properties
 
 
+def test_the_roles_policy_is_there_before_its_service_looks(chosen: Synthesis) -> None:
+    (role,) = (one for one in chosen.resources("AWS::IAM::Role") if one.id.startswith("AgentsRole"))
+    assert [policy["PolicyName"] for policy in role.properties["Policies"]] == ["Model"]
+    assert not [one for one in chosen.resources("AWS::IAM::Policy") if one.id.startswith("AgentsRole")]
+    assert all(role.id in made.rest["DependsOn"] for made in chosen.resources(HARNESS))
+
+
 def test_the_answer_worker_may_invoke_it_and_no_other(chosen: Synthesis) -> None:
     harness, endpoint = chosen.one(HARNESS), chosen.one(ENDPOINT)
     may = {(action, resource) for action, resource, _ in chosen.permissions("AnswerRole") if "agentcore" in action}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -76,12 +77,27 @@ def test_the_stage_is_throttled(shipped: Synthesis, full: Synthesis) -> None:
         assert "DataTraceEnabled" not in settings  # it would log what people ask
 
 
+def access_logs(synthesis: Synthesis) -> str:
+    (group,) = (group.id for group in synthesis.resources("AWS::Logs::LogGroup") if group.id.startswith("AccessLogs"))
+    return group
+
+
+def test_no_text_of_others_can_break_a_line_of_the_access_log(shipped: Synthesis) -> None:
+    shown = str(shipped.one("AWS::ApiGatewayV2::Stage").properties["AccessLogSettings"]["Format"])
+    variables = re.findall(r"\$context\.[A-Za-z.]+", shown)
+    free_text = ("message", "Message", "messageString", "error", "validationErrorString")
+    assert not [variable for variable in variables if variable.rpartition(".")[2].endswith(free_text)]
+    assert all(f'"{variable}"' in shown for variable in variables)  # a variable without a value is a bare dash
+
+
 def test_the_access_log_names_request_and_connection(shipped: Synthesis) -> None:
     log = shipped.one("AWS::ApiGatewayV2::Stage").properties["AccessLogSettings"]
     line = json.loads(log["Format"])
     assert line["requestId"] == "$context.requestId"
     assert line["connectionId"] == "$context.connectionId"
-    assert flat(log["DestinationArn"]).startswith("<AccessLogs")
+    assert flat(log["DestinationArn"]) == (
+        f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:<{access_logs(shipped)}>"
+    )
     # Nothing of the handshake's headers or query, where the token travels, and not who connects.
     of_the_caller = ("authorizer.principalId", "querystring", "header", "path", "identity.user")
     assert not any(name in value for value in line.values() for name in of_the_caller)
