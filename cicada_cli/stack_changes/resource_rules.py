@@ -128,9 +128,13 @@ RULES: dict[str, ResourceRules] = {
     ),
 }
 
+CUSTOM = ResourceRules(fixed=("ServiceToken",))
+"""The rules of resources that a function of the deployer's makes."""
 UNKNOWN = ResourceRules()
 
 
 def rules_of(resource_type: str) -> ResourceRules:
     """The rules of a type; none for a type that the stacks do not use."""
+    if resource_type.startswith("Custom::"):
+        return CUSTOM
     return RULES.get(resource_type, UNKNOWN)
