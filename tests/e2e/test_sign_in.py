@@ -18,7 +18,7 @@ import pytest
 from cicada_cli.main import main
 from cicada_local.places import ROOT
 from cicada_local.testing import LocalCloud
-from tests.e2e.page.asking import ask, connected, seen, wait_for_banner, wait_for_phase
+from tests.e2e.page.asking import connected, seen, send, wait_for_banner, wait_for_phase
 from tests.e2e.page.browser import PATIENCE_S
 from tests.e2e.page.browser import Browser as ChromiumBrowser
 from tests.support.sign_in import PASSWORD, Browser
@@ -144,7 +144,7 @@ def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: LocalCloud) -
     name, password = first_user(signed)
     with ChromiumBrowser() as browser, browser.page(signed.endpoint_url) as page:
         wait_for_banner(page, "Sign in to ask.")
-        ask(page, QUESTION)  # it waits while its asker signs in
+        send(page, QUESTION)  # it waits while its asker signs in
         page.wait("location.pathname === '/login' && document.readyState === 'complete'")
         for field, value in (("username", name), ("password", password)):
             page.run(f"document.querySelector('#{field}').value = {json.dumps(value)}")

@@ -76,12 +76,17 @@ def give_token(page: Page, token: str) -> None:
     page.problems.clear()  # the browser complains of the socket that was refused
 
 
-def ask(page: Page, question: str) -> None:
-    """Ask as one does: by clicking into the box, typing, and Enter."""
+def send(page: Page, question: str) -> None:
+    """Send a question as one does: by clicking into the box, typing, and Enter."""
     page.wait("!document.querySelector('#send').disabled")
     page.click("#question")
     page.type(question)
     page.press("Enter")
+
+
+def ask(page: Page, question: str) -> None:
+    """Send a question, and wait until it is shown."""
+    send(page, question)
     page.wait(f"{_TURN}?.querySelector('h2').textContent.length > 0")
 
 
