@@ -47,7 +47,7 @@ class Call:
     resource: str = ""
     """The table, bucket and key, function, model, agent, harness or state machine that it names."""
     caller: str = ""
-    """The access key id that signed it: a function's name, ``states`` for the workflow, or a client's own."""
+    """Who signed it: a function's name, ``states`` for the workflow, a user's name, or another access key id."""
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Whose call a request is, told from the access key that signed it; and credentials for the services' roles.
 
 Temporary credentials are moto's STS's, so that ``sts:AssumeRole`` gives credentials that count here as well. Access
-keys of IAM users have their users' policies. Every other key, such as the CDK's or a test's, is an administrator's, and
-so are the sessions of the roles that the CDK's bootstrapping makes for deployments. Signatures are not checked.
+keys of IAM users have their users' policies. A key that was not issued here, such as the CDK's, a test's, or one of the
+operator's own account, is an administrator's. So are the sessions of the roles that the CDK's bootstrapping makes for
+deployments. Signatures are not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class RoleNotAssumable(Exception):
 
 
 class TokenInvalid(Exception):
-    """The access key is unknown or expired, or is not the session token's."""
+    """The session token is not the access key's, or has expired."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -90,28 +91,28 @@ class Principals:
         """The principal of a request; None for an administrator.
 
         Raises:
-            TokenInvalid: it is signed with temporary credentials that are not, or no longer, valid.
+            TokenInvalid: it is signed with temporary credentials of which the token is wrong, or that have expired.
         """
         if access_key.startswith(_LASTING):
             return _user(access_key)
         if not access_key.startswith(_TEMPORARY):
             return None
-        known = self._sessions.get(access_key)
+        known = self._sessions.get(access_key) or self._session(access_key)
         if known is None:
-            known = self._sessions[access_key] = self._session(access_key)
-        session, principal = known
+            return None
+        self._sessions[access_key] = session, principal = known
         if token != session.session_token:
             raise TokenInvalid("InvalidClientTokenId", "The security token included in the request is invalid")
         if session.expiration < datetime.datetime.now(datetime.UTC).replace(tzinfo=session.expiration.tzinfo):
             raise TokenInvalid("ExpiredToken", "The security token included in the request is expired")
         return principal
 
-    def _session(self, access_key: str) -> tuple[Any, Principal | None]:
+    def _session(self, access_key: str) -> tuple[Any, Principal | None] | None:
         from moto.sts.models import sts_backends
 
         session = sts_backends[ACCOUNT_ID][_PARTITION].get_assumed_role_from_access_key(access_key)
         if session is None:
-            raise TokenInvalid("InvalidClientTokenId", "The security token included in the request is invalid")
+            return None
         role_arn = session.role_arn
         if role_arn.rpartition("/")[2].startswith(_CDK_ROLES):
             return session, None
@@ -169,11 +170,11 @@ def _role(role_arn: str) -> Any:
     return known
 
 
-def _user(access_key: str) -> Principal:
+def _user(access_key: str) -> Principal | None:
     for user in list(_iam().users.values()):
         if any(key.access_key_id == access_key for key in user.access_keys):
             return _principal_of(user)
-    raise TokenInvalid("InvalidClientTokenId", "The security token included in the request is invalid")
+    return None
 
 
 def _principal_of(user: Any) -> Principal:

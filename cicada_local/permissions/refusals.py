@@ -61,8 +61,13 @@ def token_invalid(service: str, error: TokenInvalid) -> web.Response:
     """The refusal of a call whose credentials are not valid."""
     if _speaks_json(service):
         return _json(service, _TOKEN_ERRORS[error.code], f"{error}.")
-    code = "InvalidAccessKeyId" if service == "s3" and error.code == "InvalidClientTokenId" else error.code
-    return _xml(service, 400 if code == "ExpiredToken" else 403, code, str(error))
+    if service == "s3":
+        wrong = error.code == "InvalidClientTokenId"
+        message = (
+            "The provided token is malformed or otherwise invalid." if wrong else "The provided token has expired."
+        )
+        return _xml(service, 400, "InvalidToken" if wrong else error.code, message)
+    return _xml(service, 403, error.code, str(error))
 
 
 def _speaks_json(service: str) -> bool:
