@@ -10,6 +10,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from cicada_cli.deployment import Aws
 from cicada_cli.doctor.command import PROFILE_VARIABLE, region_of
@@ -35,18 +37,37 @@ def main(argv: Sequence[str] | None = None) -> int:
             return cdk.bootstrap(account, more)
         if not doctor.before():
             return 1
-        context = [word for value in args.context for word in ("-c", value)]
-        status = cdk.deploy([*context, *more], ask=sys.stdin.isatty())
-        if status != 0:
-            doctor.after_failure()
-            return status
-        return 0 if doctor.after() else 1
+        return _deploy(cdk, doctor, [word for value in args.context for word in ("-c", value)], more)
     except UsageError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted. Run the same command to complete it.", file=sys.stderr)
         return INTERRUPTED
+
+
+def _deploy(cdk: Cdk, doctor: Doctor, context: Sequence[str], more: Sequence[str]) -> int:
+    """Deploy; over stacks that are there only what they bear. Returns the exit status."""
+    if doctor.is_update():
+        assembly = _assembly(more)
+        if assembly is None:
+            assembly, status = cdk.synth(context)
+            if status != 0:
+                return status
+            more = ["--app", str(assembly), *more]
+        if not doctor.changes(assembly):
+            return 1
+    status = cdk.deploy([*context, *more], ask=sys.stdin.isatty())
+    if status != 0:
+        doctor.after_failure()
+        return status
+    return 0 if doctor.after() else 1
+
+
+def _assembly(more: Sequence[str]) -> Path | None:
+    """The synthesis that the options name, if they do."""
+    named = [Path(value) for option, value in pairwise(more) if option in ("-a", "--app")]
+    return named[-1] if named and (named[-1] / "manifest.json").exists() else None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -32,6 +32,11 @@ class Cdk:
         """Prepare the account; from a folder without ``cdk.json``, for the app is not needed and may not be ready."""
         return self._run(["bootstrap", f"aws://{account}/{self._region}", *more], CLI.parent)
 
+    def synth(self, context: Sequence[str] = ()) -> tuple[Path, int]:
+        """Synthesise the stacks; returns their folder, and the exit status."""
+        folder = ROOT / "cdk.out"
+        return folder, self._run(["synth", "--quiet", "--output", str(folder), *context], ROOT)
+
     def deploy(self, more: Sequence[str] = (), *, ask: bool) -> int:
         """Deploy all stacks.
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from cicada_cli.deployment import DEFAULT_STACK_PREFIX, STACKS, Aws, DeploymentChoice, discover
 from cicada_cli.doctor.account import identify
+from cicada_cli.doctor.changes import can_change, check_changes, read_assembly
 from cicada_cli.doctor.command import ports_of
 from cicada_cli.doctor.examine import Report, Wanted, examine
 from cicada_cli.doctor.findings import Finding, Status, worst
+from cicada_cli.doctor.running import Check, run_all
+from cicada_cli.doctor.stacks import Stack, read_stacks
 from cicada_cli.doctor.view import finding_lines, lines
 from cicada_deploy.cdk import ROOT
 
@@ -34,6 +39,7 @@ class Doctor:
         self._wanted = Wanted(project=ROOT, region=region)
         self._ports = ports_of(aws, self._wanted, settings)
         self._checks = checks
+        self._prefix = DEFAULT_STACK_PREFIX
 
     def account(self) -> str | None:
         """The account's number; None, and the reason is told, where it cannot be reached."""
@@ -48,11 +54,17 @@ class Doctor:
         if not self._checks:
             return True
         report = self._examine("before")
-        _tell([finding for finding in report.findings if finding.status is not Status.OK])
-        if worst(report.findings) is not Status.PROBLEM:
-            return True
-        print(f"Not ready to deploy: nothing was created or changed. {BYPASS}", file=sys.stderr)
-        return False
+        self._prefix = report.prefix
+        return _may_go_on(report.findings)
+
+    def is_update(self) -> bool:
+        """Whether there are stacks that a deployment would change."""
+        return self._checks and bool(can_change(self._stacks()))
+
+    def changes(self, assembly: Path) -> bool:
+        """Whether the stacks that are there bear the change to those of a synthesis; what does not is told."""
+        read = partial(check_changes, self._ports.calls, self._stacks(), read_assembly(assembly))
+        return _may_go_on(run_all([Check("changes", str(assembly), read)]))
 
     def after(self) -> bool:
         """Whether the deployment works, as far as can be seen; all that was looked at is told."""
@@ -78,6 +90,9 @@ class Doctor:
         )
         return examine(wanted, self._ports, DEFAULT_STACK_PREFIX)
 
+    def _stacks(self) -> dict[str, Stack]:
+        return read_stacks(self._ports.calls, self._prefix)
+
     def _local_outputs(self) -> dict[str, str]:
         """Where a local cloud that stands for AWS serves what is deployed; nothing for AWS itself."""
         if not os.environ.get(ENDPOINT_VARIABLE):
@@ -85,6 +100,15 @@ class Doctor:
         return discover(self._choice, STACKS, environ=os.environ, cwd=Path.cwd()).known_outputs()
 
 
-def _tell(findings: list[Finding]) -> None:
+def _may_go_on(findings: Sequence[Finding]) -> bool:
+    """Whether there is no problem; all that is not as it should be is told."""
+    _tell([finding for finding in findings if finding.status is not Status.OK])
+    if worst(findings) is not Status.PROBLEM:
+        return True
+    print(f"Not ready to deploy: nothing was created or changed. {BYPASS}", file=sys.stderr)
+    return False
+
+
+def _tell(findings: Sequence[Finding]) -> None:
     for finding in findings:
         print("\n".join(finding_lines(finding)), file=sys.stderr)

@@ -21,7 +21,7 @@ class Doctor:
 
     said: ClassVar[list[str]] = []
     number: str | None = "111122223333"
-    ready, works = True, True
+    ready, works, update, bearable = True, True, False, True
 
     def __init__(self, aws: Aws, region: str | None, *, settings: str | None, checks: bool) -> None:
         self.said[:] = [f"{region} {settings} {'checks' if checks else 'no checks'}"]
@@ -32,6 +32,13 @@ class Doctor:
     def before(self) -> bool:
         self.said.append("before")
         return self.ready
+
+    def is_update(self) -> bool:
+        return self.update
+
+    def changes(self, assembly: Path) -> bool:
+        self.said.append(f"changes {assembly.name}")
+        return self.bearable
 
     def after(self) -> bool:
         self.said.append("after")
@@ -77,6 +84,38 @@ def test_nothing_is_run_where_a_check_finds_a_problem(ran: Any, monkeypatch: pyt
     monkeypatch.setattr(Doctor, "ready", False)
     assert command.main(["deploy"]) == 1
     assert ran() == []
+
+
+def test_an_update_is_synthesised_looked_at_and_deployed_from_there(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Doctor, "update", True)
+    assert command.main(["deploy", "-c", "a=b"]) == 0
+    folder = str(ROOT / "cdk.out")
+    assert [words for *_, words in ran()] == [
+        f"synth --quiet --output {folder} -c a=b",
+        f"deploy --all --require-approval never -c a=b --app {folder}",
+    ]
+    assert Doctor.said[1:] == ["before", "changes cdk.out", "after"]
+
+
+def test_a_synthesis_that_is_named_is_not_made_again(ran: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Doctor, "update", True)
+    (tmp_path / "manifest.json").write_text("{}")
+    assert command.main(["deploy", "--app", str(tmp_path)]) == 0
+    assert [words.split()[0] for *_, words in ran()] == ["deploy"]
+
+
+def test_a_change_that_the_stacks_do_not_bear_is_not_begun(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Doctor, "update", True)
+    monkeypatch.setattr(Doctor, "bearable", False)
+    assert command.main(["deploy"]) == 1
+    assert [words.split()[0] for *_, words in ran()] == ["synth"]
+
+
+def test_a_synthesis_that_fails_ends_the_command(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Doctor, "update", True)
+    monkeypatch.setenv("CDK_STATUS", "4")
+    assert command.main(["deploy"]) == 4
+    assert len(ran()) == 1
 
 
 def test_nothing_is_run_without_credentials_or_a_region(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from cicada.index.ports import ObjectStore
 from cicada_cli.doctor.calls import CallFailed, Failure
+from cicada_cli.doctor.changes import check_changes, read_assembly
 from cicada_cli.doctor.examine import Ports, Report, Wanted, examine
 from cicada_cli.doctor.findings import Finding, Status, worst
 from cicada_cli.doctor.running import Check, run_all
@@ -285,7 +286,27 @@ def test_every_permission_is_documented() -> None:
     assert needed | of_the_index == documented | {"sts:GetCallerIdentity"}
 
 
+def test_what_deployed_stacks_do_not_bear_is_a_problem(tmp_path: Path) -> None:
+    def table(key: str) -> dict[str, Any]:
+        schema = [{"AttributeName": key, "KeyType": "HASH"}]
+        properties = {"KeySchema": schema, "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"}]}
+        return {"Resources": {"Requests": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
+
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "Cicada-Data.template.json"}}
+    manifest = {"artifacts": {"Cicada-Data": artifact, "Tree": {"type": "cdk:tree"}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "Cicada-Data.template.json").write_text(json.dumps(table("other")))
+    account = Account({"cloudformation.GetTemplate": {"TemplateBody": table("pk")}})
+    stacks = {"Cicada-Data": STACKS["Cicada-Data"], "Cicada-Page": {"StackStatus": "ROLLBACK_COMPLETE"}}
+    found = list(check_changes(account, stacks, read_assembly(tmp_path)))
+    assert account.asked == ["cloudformation.GetTemplate"], "of the stack whose resources are there"
+    assert Status.PROBLEM in {one.status for one in found}
+    account.answers["cloudformation.GetTemplate"] = {"TemplateBody": table("other")}
+    (fine,) = check_changes(account, stacks, read_assembly(tmp_path))
+    assert (fine.check, fine.status) == ("changes", Status.OK)
+
+
 def test_every_check_is_documented() -> None:
     page = (ROOT / "docs" / "cli.md").read_text().partition("| check |")[2].partition("\n\n")[0]
     documented = set(re.findall(r"^\| `([a-z-]+)` \| ", page, re.MULTILINE))
-    assert {one.check for one in look(Account(stacks=STACKS)).findings} == documented
+    assert {one.check for one in look(Account(stacks=STACKS)).findings} | {"changes"} == documented
