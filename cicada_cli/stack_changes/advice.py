@@ -5,10 +5,10 @@ from __future__ import annotations
 from cicada_cli.stack_changes.templates import Resource
 
 BOTH = (
-    "Deploy once with `npx cdk deploy --all -c @aws-cdk/core:defaultCrossStackReferences=both`, then as always "
+    'Deploy once with `make deploy ARGS="-c @aws-cdk/core:defaultCrossStackReferences=both"`, then as always '
     "(docs/upgrading.md)"
 )
-FORCE = "Deploy with `npx cdk deploy --all --force`"
+FORCE = 'Deploy with `make deploy ARGS="--no-checks --force"`'
 ANOTHER_PREFIX = "Deploy beside it, with another `stackPrefix`, and move what it holds"
 METADATA = "Change something else of a resource with it, its metadata for one"
 ONE_INDEX = "Change one index at a time"

@@ -21,7 +21,9 @@ OF_A_TYPE_ALONE = {("cicada.errors", "cicada.models.ports")}
 """A failure can carry what was used up to it: imported for the type checker alone."""
 MAY_IMPORT = {
     "app": {"cicada", "stacks"},
-    "benchmarks": {"cicada", "cicada_cli", "cicada_client", "cicada_evaluation", "cicada_local", "tests", "training"},
+    "benchmarks": {
+        *("cicada", "cicada_cli", "cicada_client", "cicada_evaluation", "cicada_local", "stacks", "tests", "training")
+    },
     "cicada": set(),
     "cicada_cli": {"cicada", "cicada_client", "cicada_evaluation"},
     "cicada_client": {"cicada"},
