@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import boto3
@@ -377,6 +378,24 @@ def test_temporary_credentials_with_another_token_are_refused(services: Services
     s3, dynamodb = (client_of(services, service, credentials) for service in ("s3", "dynamodb"))
     assert refusal(s3.list_buckets)[:2] == (400, "InvalidToken")
     assert refusal(dynamodb.list_tables)[1] == "UnrecognizedClientException"
+
+
+def test_temporary_credentials_that_have_expired_are_refused(services: Services) -> None:
+    from moto.sts.models import sts_backends
+
+    arn = create_role(services, "expired", allowed={"s3:*": "*"})
+    found = services.client("sts").assume_role(RoleArn=arn, RoleSessionName="late")["Credentials"]
+    session = sts_backends[ACCOUNT_ID]["aws"].get_assumed_role_from_access_key(found["AccessKeyId"])
+    assert session is not None
+    session.expiration -= timedelta(days=1)
+    credentials = {
+        "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": found["SessionToken"],
+    }
+    s3, dynamodb = (client_of(services, service, credentials) for service in ("s3", "dynamodb"))
+    assert refusal(s3.list_buckets)[:2] == (400, "ExpiredToken")
+    assert refusal(dynamodb.list_tables)[1] == "ExpiredTokenException"
 
 
 @pytest.mark.parametrize("key", ["local", "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"])
