@@ -29,8 +29,8 @@ NOT_CODE = ("**/__pycache__", "**/*.pyc", "**/.DS_Store")
 """What is left out of code assets, so that running the tests changes no asset."""
 
 NONE_HERE = (
-    f"no Python {PYTHON_VERSION} on this machine: layers and functions carry no bytecode, and cold starts take about "
-    f"1.8 times as long. To install it: .venv/bin/uv python install {PYTHON_VERSION}"
+    f"no Python {PYTHON_VERSION} on this machine: layers and functions carry no bytecode, and importing them takes "
+    f"about 1.8 times the CPU time. To install it: .venv/bin/uv python install {PYTHON_VERSION}"
 )
 
 _RECIPE = "1"

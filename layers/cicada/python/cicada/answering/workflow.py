@@ -22,9 +22,7 @@ START_TRIES = 3
 
 
 class _State(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
 
     subject: str
     request_id: str

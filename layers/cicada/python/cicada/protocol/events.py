@@ -10,10 +10,9 @@ from functools import cache
 from operator import not_
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
-from pydantic.alias_generators import to_camel
+from pydantic import Field, TypeAdapter
 
-from cicada.corpus.passages import CitedLocator
+from cicada.corpus.passages import CitedLocator, CorpusModel
 from cicada.errors import CicadaError
 from cicada.profiles.record import Kind, Operation
 from cicada.profiles.record import Verdict as VerdictWord
@@ -26,17 +25,8 @@ Route = Literal["direct", "rag", "hybrid", "cag", "profile_agent", "theory_agent
 StrategyName = Literal["hybrid", "rag", "cag", "direct", "profile_agent", "theory_agent"]
 
 
-class Payload(BaseModel):
-    """Immutable, strict, camelCase on the wire."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        defer_build=True,
-    )
+class Payload(CorpusModel):
+    """What events and replies are made of."""
 
 
 # --- parts of events ---

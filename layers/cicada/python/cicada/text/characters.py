@@ -37,10 +37,8 @@ HIRAGANA = re.compile(r"[\u3041-\u309f]+")  # in Japanese, grammar for the most 
 
 @cache
 def marks() -> str:
-    """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words.
-
-    From a file: looking at every character takes tens of milliseconds of a cold start.
-    """
+    """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words."""
+    # From a file: a look at every character takes tens of milliseconds of a cold start.
     ranges = sorted(word_lists("cicada.text", "combining_marks.json")["ranges"])
     return "".join("-".join(chr(int(code, 16)) for code in one.split("-")) for one in ranges)
 
@@ -115,6 +113,7 @@ _BY_LETTER = (  # the first that fits; a script without an entry has no stemmer 
     ("armenian", "\u0531-\u058f"),
     ("tamil", "\u0b80-\u0bff"),
 )
+_WORDLIKE = f"[{HAN}{HANGUL}]"  # compiled when it is first used
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _UNSPACED_SCRIPTS = frozenset({"hangul", "kana", "han", "thai", "lao", "burmese", "khmer"})
 _UNSPACED_WEIGHT = 3  # letters that one of a script without spaces counts as: *Energiprojekt公司位于何处?* is Chinese
@@ -158,14 +157,9 @@ def katakana_in(text: str) -> list[str]:
     return _KATAKANA.findall(text)
 
 
-@cache
-def _wordlike() -> re.Pattern[str]:
-    return re.compile(f"[{HAN}{HANGUL}]")
-
-
 def is_wordlike(character: str) -> bool:
     """Whether a single character of a run can be a word: Han characters and Hangul syllables can, kana hardly."""
-    return _wordlike().match(character) is not None
+    return re.match(_WORDLIKE, character) is not None
 
 
 def clusters(run: str) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from cicada.text.characters import compared, normalised
@@ -20,6 +19,7 @@ from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 from cicada.text.words import ways_of_asking
 
+_LISTS = word_lists("cicada.text", "courtesies.json")
 _READINGS_KEPT = 16_384
 _SIGN = re.compile(r"[^\w\s]")
 _SIGNS, _SYMBOLS = frozenset("%‰°^/*"), frozenset({"Sm", "Sc"})
@@ -73,24 +73,19 @@ def _shorter(words: tuple[str, ...]) -> tuple[str, ...]:
     if end := next((phrase for phrase in _phrases("ends") if words[-len(phrase) :] == phrase), None):
         return words[: -len(end)]
     first, last = words[0], words[-1]  # a run of a script without spaces is one token
-    for start in _lists()["unspaced_begins"]:
+    for start in _LISTS["unspaced_begins"]:
         if first != start and first.startswith(start):
             return first.removeprefix(start), *words[1:]
-    for end_ in _lists()["unspaced_ends"]:
+    for end_ in _LISTS["unspaced_ends"]:
         if last != end_ and last.endswith(end_):
             return *words[:-1], last.removesuffix(end_)
     return words
 
 
 @cache
-def _lists() -> Mapping[str, frozenset[str]]:
-    return word_lists("cicada.text", "courtesies.json")
-
-
-@cache
 def _phrases(name: str) -> tuple[tuple[str, ...], ...]:
     """Phrases as tokens, the longest first. Made when two questions are first compared: many processes never do."""
-    listed = _lists()[name] | _lists()[f"unspaced_{name}"]
+    listed = _LISTS[name] | _LISTS[f"unspaced_{name}"]
     found = {tuple(tokens(normalised(phrase.replace("-", " ")))) for phrase in listed}
     return tuple(sorted(found, key=lambda phrase: (-len(phrase), phrase)))
 
