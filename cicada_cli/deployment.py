@@ -43,6 +43,8 @@ STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "
 DEFAULT_SCOPES = "openid email"
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
+LOCAL_SETTINGS, LOCAL_SETTINGS_FILE = "local_settings", "deployed-settings.json"
+"""The value of a local cloud that names its settings' file, and that file, which lies beside :data:`LOCAL_FILE`."""
 LOCAL_REGION = "us-east-1"
 """The region that the local cloud plays."""
 
@@ -344,6 +346,7 @@ def _local_cloud(
         else:
             values = {value: written.outputs[name] for name, value in _OUTPUTS.items() if name in written.outputs}
             values["url"] = written.web_socket_url  # the stacks' own is an address on AWS
+            values[LOCAL_SETTINGS] = str(path.parent / LOCAL_SETTINGS_FILE)
             return Deployment(values, Aws(region=LOCAL_REGION, endpoint_url=written.endpoint_url, local=True))
     return None
 

@@ -65,6 +65,11 @@ class Places:
         return self.home / "running.json"
 
     @property
+    def settings(self) -> Path:
+        """The settings that the running cloud was deployed with."""
+        return self.home / "deployed-settings.json"
+
+    @property
     def embeddings(self) -> Path:
         """Vectors of texts that were embedded before."""
         return self.cache / "embeddings.sqlite3"

@@ -120,6 +120,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         if options.load and not options.empty:
             await _load(cloud, options.load, steps)
         cloud.ready = True
+        options.places.settings.write_text(json.dumps(options.settings), encoding="utf-8")
         described = _tell(cloud, running)
         steps.close()
         took_s = time.monotonic() - began

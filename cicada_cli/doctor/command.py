@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.credentials import token_source
-from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, Aws, Deployment
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, LOCAL_SETTINGS, Aws, Deployment
 from cicada_cli.doctor.findings import Status, worst
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import say, say_json
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 NEEDS: tuple[str, ...] = ()
 """Nothing must be known of the deployment: there may be none."""
-LOCAL_SETTINGS = "cdk.local.json"
-"""What the local cloud is made by."""
 DESCRIBES = Path("stacks") / "describe.py"
 """What makes a folder a project that can be deployed."""
 PROFILE_VARIABLE = "AWS_PROFILE"
@@ -87,7 +85,7 @@ def doctor(
         with_question=with_question,
         outputs=deployment.known_outputs(),
     )
-    file = settings or (LOCAL_SETTINGS if aws.local else None)
+    file = settings or deployment.values.get(LOCAL_SETTINGS)
     report = examine(wanted, ports_of(aws, wanted, file, token, token_file), DEFAULT_STACK_PREFIX)
     if as_json:
         say_json(plain(report), indent=2, readable=True)

@@ -18,12 +18,12 @@ def doctor(cloud, tmp_path):
     """Run the command in a folder from which it finds the local cloud, as that of ``make up``."""
     folder = tmp_path / ".cicada"
     folder.mkdir()
-    (folder / "running.json").write_text((cloud.home / "running.json").read_text())
-    settings = str(cloud.home / "settings.json")
+    for name in ("running.json", "deployed-settings.json"):
+        (folder / name).write_text((cloud.home / name).read_text())
     paths = os.pathsep.join((str(ROOT), str(ROOT / "layers" / "cicada" / "python")))
 
     def run(*words):
-        command = [sys.executable, "-m", "cicada_cli", "doctor", "--settings", settings, "--json", *words]
+        command = [sys.executable, "-m", "cicada_cli", "doctor", "--json", *words]
         environment = os.environ | {"PYTHONPATH": paths}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=150)
         assert done.stdout, done.stderr
