@@ -13,6 +13,9 @@ import pytest
 from aiohttp import web
 from botocore.exceptions import ClientError
 
+from cicada_cli.doctor.calls import AwsCalls
+from cicada_cli.doctor.changes import check_changes
+from cicada_cli.doctor.findings import Status
 from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
 
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/any"
@@ -267,6 +270,18 @@ def test_one_stack_imports_what_another_exports(services: Services) -> None:
         deployed_stack(services, "second", importing) as second,
     ):
         assert outputs_of(second)["Imported"] == outputs_of(first)["Name"]
+
+
+def test_the_templates_of_deployed_stacks_are_compared_before_a_deployment(services: Services) -> None:
+    kept = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "compared"}}
+    deployed = template({"Bucket": kept}, Name=ref("Bucket"))
+    renamed = template({"Bucket": kept | {"Properties": {"BucketName": "another"}}}, Name=ref("Bucket"))
+    with deployed_stack(services, "Compared-Data", deployed) as stack:
+        calls, stacks = AwsCalls(services.client), {"Compared-Data": stack}
+        (same,) = check_changes(calls, stacks, {"Compared-Data": deployed})
+        (other,) = check_changes(calls, stacks, {"Compared-Data": renamed})
+    assert (same.status, other.status) == (Status.OK, Status.PROBLEM)
+    assert "Bucket (AWS::S3::Bucket) is made anew" in other.message
 
 
 def queue(name: str) -> dict[str, Any]:
