@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 
 from cicada_cli.stack_changes import Deployed, Kind, deploy
 from cicada_cli.stack_changes.templates import exports
+from stacks.context import documented
 from stacks.data import REFERENCES
 from tests.template.conftest import AUTH
+from tests.template.templates import ROOT
+from tests.template.test_setting_changes import EXPECTED
 
 MakeTemplates = Callable[..., dict[str, dict[str, Any]]]
 
@@ -79,3 +83,14 @@ def test_exports_come_and_go(make_templates: MakeTemplates, shipped_settings: di
     assert [stack for stack, template in after.items() if exports(template)] == []
     for old, new in ((between, after), (after, between)):
         assert deploy(Deployed(old), new)[0] == []
+
+
+def test_the_documentation_names_the_step_between_and_settings_that_exist() -> None:
+    document = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    assert f'make deploy ARGS="-c {REFERENCES}=both"' in document
+    named = set(re.findall(r"^\| `([A-Za-z.]+)`", document, flags=re.MULTILINE))
+    assert named - {"setting"} <= {entry.path for entry in documented()}
+    refused = {path for path, ways in EXPECTED.items() if any(Kind(kind).blocks for way in ways for kind, _ in way)}
+    lines = [line for line in document.splitlines() if "| refused" in line]
+    assert len(lines) == len(refused)
+    assert refused <= named
