@@ -183,6 +183,8 @@ class Deployment:
     aws: Aws
     stack_prefix: str | None = None
     """What its stacks are named by; None in the local cloud, which holds no others, and where none were looked for."""
+    by_page: bool = False
+    """Whether it was found by its page, so that a user without AWS credentials finds it again by the sign-in."""
 
     def known_outputs(self) -> dict[str, str]:
         """What is known of the stacks' outputs without asking for them."""
@@ -273,6 +275,8 @@ CHAT = ("url",)
 """What asking needs."""
 LOGIN = ("url", "auth_mode")
 """What signing in needs; where users sign in, issuer and client come with it."""
+PAGE_VALUES = frozenset(LOGIN)
+"""What a deployment's page says, of what commands need."""
 INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
 """What loading and searching need."""
 STACKS: tuple[str, ...] = ()
@@ -300,17 +304,10 @@ def discover(
         DeploymentNotFound: a value is missing; the message says what was tried and what helps.
         UsageError: what was found cannot be used.
     """
-    given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
-    given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name, None)) is not None}
-    if "issuer" in given and "client_id" in given:
-        given["auth_mode"] = "oidc"
-    if "user_pool_id" in given:
-        given["auth_mode"] = "cognito"
-    if "page" in given:
-        given = PageConfig.read(given["page"]).values() | given
+    given = _given(choice, environ, needs)
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)
     if needs and all(name in given for name in needs):
-        return Deployment(given, aws)
+        return Deployment(given, aws, by_page="page" in given)
     tried: list[str] = []
     prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
     local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
@@ -319,7 +316,23 @@ def discover(
     values = {**found.values, **given}
     if missing := [_OPTIONS[name] for name in needs if name not in values]:
         raise DeploymentNotFound(_advice(missing, prefix, tried))
-    return Deployment(values, found.aws, found.stack_prefix)
+    return Deployment(values, found.aws, found.stack_prefix, by_page=found.by_page)
+
+
+def _given(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collection[str]) -> dict[str, str]:
+    """What options, environment and the page that one of them names say; the page is read only for what is needed."""
+    by_option = {name: str(value) for name in _OPTIONS if (value := getattr(choice, name, None)) is not None}
+    if "issuer" in by_option and "client_id" in by_option:
+        by_option["auth_mode"] = "oidc"
+    if "user_pool_id" in by_option:
+        by_option["auth_mode"] = "cognito"
+    by_environment = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
+    given = by_environment | by_option
+    known = by_option if "page" in by_option else given  # a page by option is before other variables
+    if "page" not in given or not any(name in PAGE_VALUES and name not in known for name in needs):
+        return given
+    told = PageConfig.read(given["page"]).values()
+    return by_environment | told | by_option if "page" in by_option else told | given
 
 
 def _local_cloud(
@@ -352,15 +365,16 @@ def _local_cloud(
 
 
 def _last_sign_in(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collection[str]) -> Deployment | None:
-    """The deployment whose page the user signed in by last, for a command that needs no more than its address."""
-    if tuple(needs) != CHAT or choice.profile or choice.region or choice.endpoint_url or choice.stack_prefix:
+    """The deployment whose page the user signed in by last, for a command that needs no more than the page says."""
+    if choice.profile or choice.region or choice.endpoint_url or choice.stack_prefix:
         return None
-    if any(environ.get(name) for name in _NAMES_OF_AWS):
+    if not needs or not PAGE_VALUES.issuperset(needs) or any(environ.get(name) for name in _NAMES_OF_AWS):
         return None
-    for sign_in in SignInStore.of_user(environ).all():
-        if sign_in.page is not None:
-            return Deployment({"url": sign_in.url, "page": sign_in.page}, Aws())
-    return None
+    page, url = next(((one.page, one.url) for one in SignInStore.of_user(environ).all() if one.page), (None, ""))
+    if page is None:
+        return None
+    values = {"url": url} if tuple(needs) == CHAT else PageConfig.read(page).values()
+    return Deployment({**values, "page": page}, Aws(), by_page=True)
 
 
 class _LocalFile(BaseModel):

@@ -185,7 +185,7 @@ class _Signing:
         email = (oauth.claims_of(tokens.id_token or "") or {}).get("email")
         sign_in = SignIn(
             url=self._deployment.url,
-            page=self._deployment.page,
+            page=self._deployment.page if self._deployment.by_page else None,
             issuer=self._deployment.issuer,
             client_id=self._deployment.client_id,
             token_endpoint=self._endpoints.token_endpoint,

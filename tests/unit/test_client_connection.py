@@ -37,6 +37,7 @@ from cicada_client import (
     ConnectionLost,
     ConnectionRefused,
     InvalidQuestion,
+    NotSignedIn,
     RequestRefused,
     Status,
     Timing,
@@ -411,6 +412,36 @@ def test_a_fresh_token_is_fetched_for_every_connection() -> None:
         (await world.sent("ask", on=1)).event(stream.request_id, 1, COMPLETE)
         await types(stream)
         assert [socket.token for socket in world.sockets] == ["token-0", "token-1"]
+
+    play(scene, token=fresh)
+
+
+def test_a_token_that_cannot_be_had_yet_is_asked_for_again() -> None:
+    asked: list[None] = []
+
+    async def fresh() -> str:
+        asked.append(None)
+        if len(asked) == 1:
+            raise TransportClosed("the issuer cannot be reached")
+        return "token"
+
+    async def scene(world: World) -> None:
+        stream = world.client.ask("?")
+        (await world.sent("ask", on=0)).event(stream.request_id, 1, COMPLETE)
+        await types(stream)
+        assert len(asked) == 2
+
+    play(scene, token=fresh)
+
+
+def test_without_a_sign_in_nothing_is_tried_again() -> None:
+    async def fresh() -> str:
+        raise NotSignedIn("sign in again: cicada login")
+
+    async def scene(world: World) -> None:
+        with pytest.raises(NotSignedIn, match="sign in again"):
+            await types(world.client.ask("?"))
+        assert not world.sockets
 
     play(scene, token=fresh)
 

@@ -17,7 +17,7 @@ from typing import Any
 import jwt
 import pytest
 
-from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.deployment import CHAT, Aws, Deployment, DeploymentChoice, discover
 from cicada_cli.exits import Exit
 from cicada_cli.login import login, logout, whoami
 from cicada_cli.main import main
@@ -469,15 +469,30 @@ def test_asking_takes_the_token_of_the_sign_in(service: SignInService, tmp_path:
     assert gateway.tokens == [f"Bearer {token}", "Bearer other"]
 
 
+@pytest.fixture
+def opened() -> Iterator[contextlib.ExitStack]:
+    """What is open until the test ends."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def config_of(service: SignInService, url: str) -> bytes:
+    """A page's configuration."""
+    told = {"issuer": service.issuer_url, "clientId": service.client_id, "scopes": "openid email"}
+    return json.dumps({"webSocketUrl": url, "signIn": told}).encode()
+
+
 def test_a_page_names_the_deployment(
-    service: SignInService, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    service: SignInService,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    opened: contextlib.ExitStack,
 ) -> None:
     page = service.services.endpoint_url
     gateway = Gateway()
-    with running(gateway) as url, contextlib.ExitStack() as opened:
-        told = {"issuer": service.issuer_url, "clientId": service.client_id, "scopes": "openid email"}
-        config = json.dumps({"webSocketUrl": url, "signIn": told}).encode()
-        opened.enter_context(deployed_page(service.services, {"config.json": config}))
+    with running(gateway) as url:
+        opened.enter_context(deployed_page(service.services, {"config.json": config_of(service, url)}))
         assert main(["ask", "Who rang?", "--page", page]) == 2
         assert f"not signed in to {url}: cicada login --page {page}" in capsys.readouterr().err
         signed_in_at(url, tmp_path, service, page)
@@ -488,6 +503,50 @@ def test_a_page_names_the_deployment(
         assert main(["ask", "Who rang?", "--json"]) == 0
         assert main(["logout", "--page", page, "--forget"]) == 0
     assert len(gateway.tokens) == 3
+
+
+def test_a_sign_in_by_a_page_is_found_again_and_another_is_not(
+    service: SignInService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    opened: contextlib.ExitStack,
+) -> None:
+    opened.enter_context(deployed_page(service.services, {"config.json": config_of(service, URL)}))
+    store = SignInStore(tmp_path / "state" / "cicada" / "sign-ins")
+    with monkeypatch.context() as patch:
+        pasting(patch, lambda reply: reply.location)
+        assert main(["login", "--no-browser", "--page", service.services.endpoint_url]) == 0
+    assert kept(store).page == service.services.endpoint_url
+    assert main(["whoami"]) == 0
+    with monkeypatch.context() as patch:
+        pasting(patch, lambda reply: reply.location)
+        assert main(["login", "--no-browser"]) == 0
+    monkeypatch.setenv("AWS_PROFILE", "another")
+    assert main(["whoami"]) == 2
+    assert "--url not known" in capsys.readouterr().err
+    monkeypatch.delenv("AWS_PROFILE")
+    found = Deployment({**deployment(service).values, "page": "https://page.example"}, Aws())  # as the stacks tell it
+    with monkeypatch.context() as patch:
+        pasting(patch, lambda reply: reply.location)
+        assert login(found, store, browser=False) == Exit.DONE
+    assert kept(store).page is None
+
+
+def test_a_page_by_option_is_before_variables_and_read_when_needed(
+    service: SignInService, tmp_path: Path, opened: contextlib.ExitStack
+) -> None:
+    opened.enter_context(deployed_page(service.services, {"config.json": config_of(service, URL)}))
+    page = service.services.endpoint_url
+
+    def found(needs: tuple[str, ...], environ: dict[str, str], **choice: Any) -> Deployment:
+        return discover(DeploymentChoice(**choice), needs, environ=environ, cwd=tmp_path, project=tmp_path)
+
+    assert found(CHAT, {"CICADA_URL": "wss://other.example"}, page=page).url == URL
+    assert found(CHAT, {"CICADA_URL": "wss://other.example", "CICADA_PAGE": page}).url == "wss://other.example"
+    assert found(CHAT, {"CICADA_PAGE": page}, url="wss://option.example").url == "wss://option.example"
+    nowhere = {"CICADA_PAGE": "http://localhost:1", "CICADA_REQUESTS_TABLE": "table"}
+    assert found(("requests_table",), nowhere).requests_table == "table"
 
 
 def test_a_page_that_is_none(service: SignInService, capsys: pytest.CaptureFixture[str]) -> None:
