@@ -18,6 +18,9 @@
 ``GET executions``                      the latest runs of the workflow, each with the states that it went through
 ``GET schedules``                       the deployed schedules, each with the functions it invokes and when it is due
 ``POST schedules/{name}``               run one now, and wait: each function with its ``result``, or its ``error``
+``GET issuer/keys``                     the ids of the keys that each user pool publishes
+``POST issuer/keys``                    sign tokens with new keys; the old ones stay published
+``DELETE issuer/keys``                  publish the signing keys only: tokens of older ones are refused
 ``POST save``                           write the state to disk now
 ``POST stop``                           stop the local cloud
 ======================================  =============================================================================

@@ -183,6 +183,7 @@ def test_a_user_is_added_asks_and_is_refused(signed: LocalCloud, typist: Typist)
     first = typist.token()
     typist.age(4000)
     signed.control("POST", "issuer/keys")
+    signed.arm("issuer.unreachable", operation="token", times=1)
     typist.type("ask", "Hello!")
     assert typist.token() != first
 

@@ -115,6 +115,26 @@ def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path, address:
     assert f"CICADA_PORT={port + 1}" in taken.stderr
 
 
+def test_a_taken_port_of_the_issuer_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("CICADA_ISSUER_PORT", str(port))
+        taken = command("up", "--auth", "--plain", "--no-load", "--port", "0", "--home", str(tmp_path / "other"))
+    assert taken.returncode == 1
+    assert f"Port {port}, where users would sign in, is taken" in taken.stderr
+    assert f"CICADA_ISSUER_PORT={port + 1}" in taken.stderr
+
+
+@pytest.mark.parametrize(("words", "asked"), [(["AUTH=1"], True), (["AUTH=0"], False), ([], False)])
+def test_make_up_asks_for_sign_in_when_it_is_told_to(words: list[str], asked: bool) -> None:
+    would = subprocess.run(
+        ["make", "-n", "up", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert (would.stdout.rstrip().splitlines()[-1].endswith("cicada_local up --auth")) is asked
+
+
 def test_settings_that_are_not_valid_are_told_in_the_app_s_own_words(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"local": True, "auth": {"mode": "none"}, "retentionDays": 0}))
