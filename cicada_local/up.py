@@ -121,7 +121,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             await _load(cloud, options.load, steps)
         cloud.ready = True
         options.places.settings.write_text(json.dumps(options.settings), encoding="utf-8")
-        described = _tell(cloud, running)
+        described = cloud.describe()
         steps.close()
         took_s = time.monotonic() - began
         if options.empty:
@@ -129,6 +129,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             cloud.deployed = partial(_tell, cloud, running)
         else:
             steps.say(_greeting(described, cloud.issuer.first_user(), took_s))
+        _tell(cloud, running)  # last: who finds this cloud by it finds all that it says, and its first user
         await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
     finally:
         if assembly is not None:
@@ -143,11 +144,9 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             one.close()
 
 
-def _tell(cloud: Cloud, running: Running) -> dict[str, Any]:
-    """Have the file by which commands find this cloud say what is deployed; returns that."""
-    described = cloud.describe()
-    running.tell({"pid": os.getpid(), **described})
-    return described
+def _tell(cloud: Cloud, running: Running) -> None:
+    """Have the file by which commands find this cloud say what is deployed."""
+    running.tell({"pid": os.getpid(), **cloud.describe()})
 
 
 def _listen_for_issuer(options: Options) -> list[socket.socket]:
