@@ -29,6 +29,10 @@ class ChangeSetNotFound(CloudFormationError):
         super().__init__(f"ChangeSet [{name}] does not exist")
 
 
+class ExportInUse(Exception):
+    """An update removes an export that another stack imports."""
+
+
 class Backend(CloudFormationBackend):
     """moto's CloudFormation, executing change sets whole."""
 
@@ -110,6 +114,7 @@ class Backend(CloudFormationBackend):
     def _update(self, stack: Stack, change_set: ChangeSet) -> None:
         resolved = self._resolved(change_set)
         before = [export.name for export in stack.exports]
+        self._keep_exports_in_use(stack, before, resolved)
         stack.resource_map.update(resolved, change_set.parameters)
         stack.template = change_set.template
         stack.template_dict = resolved
@@ -117,6 +122,16 @@ class Backend(CloudFormationBackend):
         stack.output_map = stack._create_output_map()
         for name in before:
             self.exports.pop(name, None)
+
+    def _keep_exports_in_use(self, stack: Stack, before: list[str], template: dict[str, Any]) -> None:
+        """Refuse an update that removes an export while another stack imports it."""
+        outputs = template.get("Outputs", {}).values()
+        remaining = [output["Export"]["Name"] for output in outputs if "Export" in output]
+        others = [other for other in self.stacks.values() if other is not stack]
+        for name in before:
+            users = [other.name for other in others if name in _imported(other.template_dict)]
+            if users and name not in remaining:
+                raise ExportInUse(f"Export {name} cannot be deleted as it is in use by {', '.join(users)}")
 
     def _resolved(self, change_set: ChangeSet) -> dict[str, Any]:
         """The change set's template with the outputs of other stacks as they are now."""
@@ -145,6 +160,16 @@ class Backend(CloudFormationBackend):
             logger.exception("stack %s could not be rolled back", stack.name)
         stack.status = "ROLLBACK_COMPLETE"
         stack._add_stack_event(stack.status)
+
+
+def _imported(node: Any) -> set[str]:
+    """The exports that a template imports by their plain names."""
+    if isinstance(node, list):
+        return set().union(*map(_imported, node))
+    if not isinstance(node, dict):
+        return set()
+    name = node.get("Fn::ImportValue")
+    return {name} if isinstance(name, str) else set().union(*map(_imported, node.values()))
 
 
 def _previous_names(stack: Stack, parameters: dict[str, str]) -> dict[str, str]:

@@ -270,6 +270,10 @@ def test_one_stack_imports_what_another_exports(services: Services) -> None:
         deployed_stack(services, "second", importing) as second,
     ):
         assert outputs_of(second)["Imported"] == outputs_of(first)["Name"]
+        without = template({"Queue": {"Type": "AWS::SQS::Queue", "Properties": {}}})
+        assert updated(services, "first", without)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+        reason = reason_of_failure(services, "first")
+        assert "Export first:Queue cannot be deleted as it is in use by second" in reason
 
 
 def test_the_templates_of_deployed_stacks_are_compared_before_a_deployment(services: Services) -> None:
