@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.custom_resources import ResourceRequest
@@ -131,7 +131,8 @@ def test_an_update_keeps_the_previous_version_and_removes_earlier_ones_last(
     assert NEXT in bucket.files[INDEX].body.decode()
 
 
-@given(fails_at=st.integers(0, 200))
+@settings(max_examples=25)
+@given(fails_at=st.integers(0, 80))
 def test_an_upload_that_breaks_off_leaves_a_whole_page_and_can_be_repeated(fails_at: int) -> None:
     bucket = MemoryBucket()
     publisher = PagePublisher(bucket, PAGE)
