@@ -125,7 +125,6 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "audience": AUDIENCE,
             "jwksUrl": "https://issuer.example/jwks.json",
             "allowedOrigins": [],
-            "tokenInUrl": True,
         },
         "page": {"signIn": False},  # the issuer has no pages; test_sign_in.py has one that has
         "ingest": {"quietS": 5},

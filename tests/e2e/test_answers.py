@@ -173,6 +173,12 @@ def test_nobody_connects_without_a_valid_token(cloud, issuer, token):
     assert refused.value.response.status_code == 401
 
 
+def test_a_valid_token_in_the_url_is_refused(cloud, issuer):
+    with pytest.raises(InvalidStatus) as refused, open_websocket(f"{cloud.websocket_url}?token={issuer.token()}"):
+        pass
+    assert refused.value.response.status_code == 401
+
+
 def test_a_browser_is_answered_with_the_protocol_and_never_with_its_token(connect):
     assert connect().subprotocol == "cicada.v1"
 

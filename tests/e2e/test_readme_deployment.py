@@ -17,7 +17,7 @@ import pytest
 from cicada_local.deploy import synthesise
 from cicada_local.places import Places, aws_environment
 from cicada_local.progress import steps_for
-from cicada_local.testing import LocalCloud
+from tests.e2e.searched_cloud import SearchedCloud
 
 ROOT = Path(__file__).parents[2]
 SECTION = "## In your AWS account"
@@ -56,7 +56,7 @@ def clone(tmp_path):
 @pytest.fixture
 def account(clone):
     settings = {"auth": {"mode": "cognito"}, "onDelete": "retain", "ingest": {"quietS": 5}}
-    with LocalCloud(clone / ".cicada", settings=settings, empty=True) as cloud:
+    with SearchedCloud(clone / ".cicada", settings=settings, empty=True) as cloud:
         yield cloud
 
 

@@ -17,10 +17,10 @@ import pytest
 
 from cicada_cli.main import main
 from cicada_local.places import ROOT
-from cicada_local.testing import LocalCloud
 from tests.e2e.page.asking import connected, seen, send, wait_for_banner, wait_for_phase
 from tests.e2e.page.browser import PATIENCE_S
 from tests.e2e.page.browser import Browser as ChromiumBrowser
+from tests.e2e.searched_cloud import SearchedCloud
 from tests.support.sign_in import PASSWORD, Browser
 
 EMAIL = "ada@example.com"
@@ -33,17 +33,21 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def signed(place: Path) -> Iterator[LocalCloud]:
+def signed(place: Path) -> Iterator[SearchedCloud]:
     """A local cloud where users sign in, found by the commands that run in ``place``."""
     script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
-    with LocalCloud(place / ".cicada", settings={"auth": {"mode": "cognito"}}, load=script) as cloud:
+    with SearchedCloud(place / ".cicada", settings={"auth": {"mode": "cognito"}}, load=script) as cloud:
+        cloud.forbid_texts(PASSWORD)
         yield cloud
 
 
 class Typist:
     """Types commands in a place, as a user with a home of its own: in this process, but for those that need another."""
 
-    def __init__(self, place: Path, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, cloud: SearchedCloud, place: Path, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]
+    ) -> None:
+        self._cloud = cloud
         self.place = place
         self.state = place / "state"
         self._captured = captured
@@ -63,6 +67,7 @@ class Typist:
         self._captured.readouterr()
         found = main(words)
         told = self._captured.readouterr()
+        self._forbid_token()
         assert found == status, told
         return told.out + told.err
 
@@ -72,6 +77,7 @@ class Typist:
     def run_login(self, **environment: str) -> None:
         """``cicada login``, which opens a browser."""
         subprocess.run([*COMMAND, "login"], env=os.environ | environment, check=True, timeout=60, capture_output=True)
+        self._forbid_token()
 
     def token(self) -> str:
         kept: str = json.loads(self._sign_in_file().read_text())["token"]
@@ -83,15 +89,20 @@ class Typist:
         kept = json.loads(path.read_text())
         path.write_text(json.dumps(kept | {name: kept[name] - seconds for name in ("obtained_at", "expires_at")}))
 
+    def _forbid_token(self) -> None:
+        """No log may hold the token of the sign-in that there is."""
+        for path in (self.state / "cicada" / "sign-ins").glob("*.json"):
+            self._cloud.forbid_texts(json.loads(path.read_text())["token"])
+
     def _sign_in_file(self) -> Path:
         return next((self.state / "cicada" / "sign-ins").glob("*.json"))
 
 
 @pytest.fixture
 def typist(
-    signed: LocalCloud, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    signed: SearchedCloud, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Typist:
-    return Typist(place, monkeypatch, capsys)
+    return Typist(signed, place, monkeypatch, capsys)
 
 
 def login_on_a_terminal(password: str, new_password: str) -> str:
@@ -116,7 +127,7 @@ def login_on_a_terminal(password: str, new_password: str) -> str:
         os.close(ours)
 
 
-def test_what_is_printed_at_the_start_signs_in(signed: LocalCloud, typist: Typist) -> None:
+def test_what_is_printed_at_the_start_signs_in(signed: SearchedCloud, typist: Typist) -> None:
     told = signed.log()
     name, password = (re.search(rf"{what} +(\S+)", told) for what in ("name", "password"))
     assert name is not None
@@ -131,7 +142,7 @@ STORED = "JSON.stringify(Object.values({...sessionStorage}))"
 QUESTION = "How many strokes of the fog bell did Ilse count?"
 
 
-def first_user(signed: LocalCloud) -> tuple[str, str]:
+def first_user(signed: SearchedCloud) -> tuple[str, str]:
     """Name and password, as they are printed at the start: a moment after it is ready."""
     deadline = time.monotonic() + PATIENCE_S
     while (found := re.search(r"name +(\S+)\s+password +(\S+)", signed.log())) is None:
@@ -140,7 +151,7 @@ def first_user(signed: LocalCloud) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: LocalCloud) -> None:
+def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: SearchedCloud) -> None:
     name, password = first_user(signed)
     with ChromiumBrowser() as browser, browser.page(signed.endpoint_url) as page:
         wait_for_banner(page, "Sign in to ask.")
@@ -172,7 +183,7 @@ def test_a_browser_signs_in_on_the_page_asks_and_signs_out(signed: LocalCloud) -
     assert not [file for file in signed.logs.glob("*.log") if token in file.read_text(encoding="utf-8")]
 
 
-def test_a_user_is_added_asks_and_is_refused(signed: LocalCloud, typist: Typist) -> None:
+def test_a_user_is_added_asks_and_is_refused(signed: SearchedCloud, typist: Typist) -> None:
     added = typist.json("users", "add", EMAIL, "--password-once")
     assert "cicada login" in typist.type("ask", "Hello!", status=2)
     told = login_on_a_terminal(added["temporaryPassword"], PASSWORD)
