@@ -45,6 +45,9 @@ sys.meta_path.insert(0, InstalledModules(json.loads(sys.argv[2]), third_party_fo
 sys.path[:0] = json.loads(sys.argv[1])
 import handler
 assert callable(handler.handler)
+tokens, events = map(sys.modules.get, ("cicada.text.tokens", "cicada.protocol.events"))
+assert tokens is None or not tokens._in_any_script.cache_info().currsize, "most processes never need this pattern"
+assert events is None or not events.Complete.__pydantic_complete__, "models are built when they are first used"
 with open(sys.argv[3], "w") as told:
     json.dump(list(sys.modules), told)
 os._exit(0)
@@ -80,5 +83,8 @@ def test_a_function_finds_all_that_it_imports_in_its_layers(function, tmp_path):
     assert not READERS & modules, "they are for the process that reads a document"
     if "search" not in LAYERS[function]:
         assert "numpy" not in modules
+        assert not {name for name in modules if name.startswith(("cicada.index.", "cicada.retrieval."))}
     if function in ("connection", "authorizer"):
         assert "boto3" not in modules
+    if function == "connection":
+        assert "pydantic" not in modules
