@@ -91,13 +91,14 @@ def test_every_worker_killed_ends_the_request_with_what_was_tried(cloud, connect
     socket = connect()
     request_id = socket.ask(SIMPLE)
     worker = function_name(cloud, ANSWER)
-    while not whole(of(socket.frames, request_id)):
-        if socket.receive()["type"] == "chunk":
+    while (frame := socket.receive())["type"] not in ("complete", "error"):
+        if frame["type"] == "chunk":
             cloud.kill_workers(worker)
-    events = of(socket.frames, request_id)
+    events = whole_log(connect, request_id)
+    # A worker may die between storing an event and posting it: that one is read by a resume.
+    assert [event for event in events if event in socket.frames] == of(socket.frames, request_id)
     assert (events[-1]["type"], events[-1]["code"]) == ("error", "all_strategies_failed")
     assert {code for _, code in failures(events[-1])} <= {"worker_died", "cache_miss"}
-    assert whole_log(connect, request_id) == events
 
 
 # --- starts ---

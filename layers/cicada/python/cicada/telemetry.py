@@ -12,8 +12,8 @@ import os
 from aws_lambda_powertools import Logger, Metrics
 
 for _name in ("boto3", "botocore", "s3transfer", "urllib3"):
-    # At DEBUG they log whole requests and responses: documents, questions and secrets. So they stay at INFO.
-    logging.getLogger(_name).setLevel(logging.INFO)
+    # At DEBUG they log whole requests and responses: documents, questions and secrets. At INFO, each client's set-up.
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 LEVEL_VARIABLE = "LOG_LEVEL"
 DEFAULT_LEVEL = "INFO"
