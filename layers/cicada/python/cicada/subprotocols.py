@@ -18,13 +18,13 @@ HEADER = "Sec-WebSocket-Protocol"
 
 def offered(event: Mapping[str, Any]) -> list[str]:
     """The subprotocols that the client of a ``$connect`` event offers, in its order."""
-    lines = [
-        line
-        for name, values in (event.get("multiValueHeaders") or {}).items()
-        if name.lower() == HEADER.lower()
-        for line in values
-    ] or [line for name, line in (event.get("headers") or {}).items() if name.lower() == HEADER.lower()]
+    repeated = _lines(event.get("multiValueHeaders") or {})
+    lines = [line for lines in repeated for line in lines] or _lines(event.get("headers") or {})
     return [one.strip() for line in lines for one in str(line).split(",") if one.strip()]
+
+
+def _lines(headers: Mapping[str, Any]) -> list[Any]:
+    return [value for name, value in headers.items() if name.lower() == HEADER.lower()]
 
 
 def offered_token(event: Mapping[str, Any]) -> str:

@@ -58,15 +58,7 @@ class BedrockEmbedder(BedrockModel):
                 for.
         """
         deadline_s = self._pace.clock() + time_budget_s
-        for place, text in enumerate(texts):
-            if not text.strip():
-                raise ModelRefused(f"text {place} of {len(texts)} is empty")
-        parts = [
-            (place, part)
-            for place, text in enumerate(texts)
-            for part in pieces(text, self._model.max_tokens)
-            if part.strip()
-        ]
+        parts = self._parts(texts)
         size = self._model.max_texts
         batches = [parts[first : first + size] for first in range(0, len(parts), size)]
         if len(batches) > 1:
@@ -74,6 +66,18 @@ class BedrockEmbedder(BedrockModel):
         else:
             embedded = [self._embed(batch, deadline_s, threading.Event()) for batch in batches]
         return self._joined(len(texts), parts, [vector for vectors in embedded for vector in vectors])
+
+    def _parts(self, texts: Sequence[str]) -> list[tuple[int, str]]:
+        """The texts in pieces that the model takes, each with the place of its text."""
+        for place, text in enumerate(texts):
+            if not text.strip():
+                raise ModelRefused(f"text {place} of {len(texts)} is empty")
+        return [
+            (place, part)
+            for place, text in enumerate(texts)
+            for part in pieces(text, self._model.max_tokens)
+            if part.strip()
+        ]
 
     def _embed_in_parallel(self, batches: Sequence[_Batch], deadline_s: float, time_budget_s: float) -> list[_Vectors]:
         vectors: list[_Vectors] = [[] for _ in batches]
