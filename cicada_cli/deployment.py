@@ -424,7 +424,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
             if stack["StackName"] in stack_names(prefix)
         ]
     except (BotoCoreError, ClientError, ResponseParserError, DeploymentNotFound) as error:
-        tried.append(f"AWS could not be asked for stacks: {error}")
+        tried.append(f"listing the stacks of your AWS account failed: {error}")
         return {}
     for stack in stacks:
         for output in stack.get("Outputs", ()):
@@ -440,7 +440,10 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
 def _advice(missing: list[str], prefix: str, tried: list[str]) -> str:
     lines = [f"No deployment found: {', '.join(missing)} not known. Any of these helps:"]
     lines.append("  make up                         starts one on this machine, in Cicada's repository")
-    lines.append(f"  {' … '.join(missing)} …".ljust(34) + "names it")
+    if _OPTIONS["url"] in missing:
+        lines.append("  --page https://…                names the deployment's page, which knows the rest")
+    if others := [option for option in missing if option != _OPTIONS["page"]]:
+        lines.append(f"  {' … '.join(others)} …".ljust(34) + "names it")
     lines.append(f"  --profile … --region …          looks for the stacks {prefix}-… of an AWS account")
     lines += [f"Tried: {what.rstrip('.')}." for what in tried]
     return "\n".join(lines)

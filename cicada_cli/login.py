@@ -166,8 +166,8 @@ class _Signing:
         """Have the user carry the code."""
         attempt = oauth.Attempt.begin(redirect_uri(port))
         _note(
-            f"Sign in in any browser, at:\n\n  {self._url(attempt)}\n\n"
-            f"It ends at a page that cannot be reached, {attempt.redirect_uri}?code=…: paste that address here."
+            f"Open this address in a browser, on any machine, and sign in:\n\n  {self._url(attempt)}\n\n"
+            f"The browser then fails to load {attempt.redirect_uri}?code=…: paste that address here."
         )
         if sys.stdin.isatty():
             print("Address or code: ", end="", file=sys.stderr, flush=True)
@@ -236,7 +236,9 @@ def add_login(
     """Add the three commands."""
     signing = commands.add_parser("login", help="sign in", description="Sign in to a deployment.")
     signing.add_argument(
-        "--no-browser", action="store_true", help="print the address to sign in at, and read the one it ends at"
+        "--no-browser",
+        action="store_true",
+        help="print the sign-in address, and read the address that the browser ends at",
     )
     leaving = commands.add_parser("logout", help="sign out", description="End the sign-in to a deployment.")
     leaving.add_argument("--forget", action="store_true", help="only delete what is kept here; ask the issuer nothing")

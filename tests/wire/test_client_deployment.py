@@ -243,6 +243,13 @@ def test_where_nothing_is_found_it_says_what_helps(tmp_path: Path, no_aws: None)
     assert "--embedding-model, --dimensions not known" in told
     for remedy in ("make up", "--profile", "region"):
         assert remedy in told
+    assert "--page" not in told
+
+
+def test_who_only_asks_is_told_of_the_page(tmp_path: Path, no_aws: None) -> None:
+    with pytest.raises(DeploymentNotFound, match="--page https://") as failure:
+        found(tmp_path, ("url",))
+    assert "listing the stacks of your AWS account failed" in str(failure.value)
 
 
 def test_a_profile_that_does_not_exist_is_named(tmp_path: Path, no_aws: None) -> None:
