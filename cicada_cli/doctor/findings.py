@@ -13,9 +13,9 @@ class Status(StrEnum):
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """It could not be told; ``permission`` names what is missing, where that is why."""
+    """It could not be determined; ``permission`` names the missing permission, if that is why."""
     WARNING = "warning"
-    """It works, or will; something is to be known."""
+    """It works, but needs attention."""
     PROBLEM = "problem"
     """It does not work, or a deployment would fail."""
 
@@ -33,7 +33,7 @@ class Finding:
     mend: str | None = None
     """What to do; None where nothing has to be done."""
     permission: str | None = None
-    """The IAM action without which it could not be told."""
+    """The IAM action that was missing."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, without what is absent."""
