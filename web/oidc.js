@@ -42,6 +42,10 @@ export class SignInRefused extends Error {
 const TIMEOUT_MS = 15_000;
 /** How long a token is taken to last where the issuer does not say. */
 const DEFAULT_LASTS_S = 300;
+/** Hosts that may be asked without TLS: this machine. */
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+/** The addresses in a discovery document that this client uses; the first two must be there. */
+const ENDPOINTS = ["authorization_endpoint", "token_endpoint", "revocation_endpoint", "end_session_endpoint"];
 
 /** One issuer, and the page as its client. */
 export class Oidc {
@@ -168,10 +172,12 @@ export class Oidc {
   async #discover() {
     const { issuer } = this.#signIn;
     const found = await this.#ask(`${bare(issuer)}/.well-known/openid-configuration`);
-    const isWhole = ["authorization_endpoint", "token_endpoint"].every((name) => URL.canParse(found[name]));
+    const isWhole = ENDPOINTS.slice(0, 2).every((name) => found[name]);
     if (bare(found.issuer) !== bare(issuer) || !isWhole) {
       throw new SignInRefused(`${issuer} does not say how to sign in.`);
     }
+    const unsafe = ENDPOINTS.find((name) => found[name] && !isSafe(found[name]));
+    if (unsafe) throw new SignInRefused(`${issuer} names a ${unsafe} that does not begin with https://.`);
     return found;
   }
 
@@ -193,7 +199,9 @@ export class Oidc {
     let response;
     let text;
     try {
-      response = await this.#fetch(url, { ...init, credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      // No secret follows a redirect.
+      response = await this.#fetch(url, { ...init, credentials: "omit", redirect: "error", signal });
       text = await response.text();
     } catch {
       throw new IssuerUnreachable("The sign-in service cannot be reached.");
@@ -214,11 +222,10 @@ export class Oidc {
   #tokens({ access_token, id_token, refresh_token, expires_in }) {
     const token = isJwt(access_token) ? access_token : id_token;
     if (!isJwt(token)) throw new SignInRefused("The sign-in service gave no token.");
-    const lastsS = Number(expires_in) > 0 ? Number(expires_in) : DEFAULT_LASTS_S;
     return {
       token,
       refreshToken: typeof refresh_token === "string" ? refresh_token : null,
-      lastsMs: lastsS * 1000,
+      lastsMs: lifetimeS(token, expires_in) * 1000,
       claims: { ...claimsOf(access_token), ...claimsOf(id_token) },
     };
   }
@@ -242,6 +249,29 @@ export function claimsOf(token) {
   } catch {
     return {};
   }
+}
+
+/**
+ * How long a new token is valid, whatever this machine's clock says. `expires_in` is the access token's.
+ *
+ * @param {string} token
+ * @param {unknown} told  `expires_in`
+ */
+function lifetimeS(token, told) {
+  const { iat, exp } = claimsOf(token);
+  if (Number.isFinite(iat) && Number.isFinite(exp) && exp > iat) return exp - iat;
+  return Number(told) > 0 ? Number(told) : DEFAULT_LASTS_S;
+}
+
+/**
+ * Whether secrets may go to an address.
+ *
+ * @param {unknown} address
+ */
+function isSafe(address) {
+  if (typeof address !== "string" || !URL.canParse(address)) return false;
+  const { protocol, hostname } = new URL(address);
+  return protocol === "https:" || (protocol === "http:" && LOOPBACK.includes(hostname));
 }
 
 /**

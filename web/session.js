@@ -33,6 +33,8 @@ const REDEEM_TRIES = 3;
 /** A token that is refused so soon after its renewal was not refused for its age. */
 const REFUSED_AGAIN_MS = 60_000;
 const REVOKE_MS = 3_000;
+/** The longest time that a browser's timer can wait (32 bits); a longer one fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const ENDED = "Your session has ended. Sign in again.";
 
@@ -176,9 +178,13 @@ export class Session {
     this.#end("");
     this.#onChange();
     const gone = new Promise((resolve) => this.#timers.set(() => resolve(null), REVOKE_MS));
-    const done = Promise.resolve(refreshToken && this.#oidc.revoke(refreshToken)).catch(() => null);
-    await Promise.race([done, gone]); // without it the token ends with its time
+    await Promise.race([this.#revoke(refreshToken), gone]); // without it the token ends with its time
     return this.#oidc.endOfSession().catch(() => null);
+  }
+
+  /** @param {string | null | undefined} refreshToken */
+  async #revoke(refreshToken) {
+    if (refreshToken) await this.#oidc.revoke(refreshToken).catch(() => null);
   }
 
   /**
@@ -244,7 +250,10 @@ export class Session {
     }
     try {
       const tokens = await this.#oidc.refresh(kept.refreshToken);
-      if (this.#kept !== kept) return false; // signed out meanwhile
+      if (this.#kept !== kept) {
+        void this.#revoke(tokens.refreshToken); // signed out meanwhile: the new one must not outlive the session
+        return false;
+      }
       this.#keep({ ...tokens, claims: { ...kept.claims, ...tokens.claims } });
       return true;
     } catch (error) {
@@ -277,7 +286,9 @@ export class Session {
     const { endsAt, lastsMs, refreshToken } = this.#kept;
     const at = refreshToken ? endsAt - Math.min(AHEAD_MS, lastsMs / 5) : endsAt - MARGIN_MS;
     this.#timers.clear(this.#timer);
-    this.#timer = this.#timers.set(() => void this.renew(), Math.max(0, at - this.#now()));
+    const waitMs = Math.max(0, at - this.#now());
+    const act = waitMs > MAX_TIMER_MS ? () => this.#schedule() : () => void this.renew();
+    this.#timer = this.#timers.set(act, Math.min(waitMs, MAX_TIMER_MS));
   }
 
   /** @param {string} reason */
@@ -325,7 +336,11 @@ export class Session {
    * @param {Pending | Kept} value
    */
   #write(what, value) {
-    this.#storage.setItem(this.#place(what), JSON.stringify(value));
+    try {
+      this.#storage.setItem(this.#place(what), JSON.stringify(value));
+    } catch {
+      // full: the page works on, without outliving a reload
+    }
   }
 }
 

@@ -26,10 +26,13 @@ class Issuer {
   claims = { email: "mara@example.com" };
   opaque = false;
   rotates = true;
+  accessClaims = {};
+  endpoints = {};
+  expiresIn = 3600;
 
   fetch = async (url, init = {}) => {
     const fields = Object.fromEntries(init.body ?? []);
-    this.asked.push({ url: `${url}`, ...fields });
+    this.asked.push({ url: `${url}`, redirect: init.redirect, ...fields });
     if (this.away) throw new TypeError("Failed to fetch");
     if (`${url}` === `${ISSUER}/.well-known/openid-configuration`) {
       return Response.json({
@@ -38,16 +41,17 @@ class Issuer {
         token_endpoint: "https://login.example/oauth2/token",
         revocation_endpoint: "https://login.example/oauth2/revoke",
         end_session_endpoint: "https://login.example/logout",
+        ...this.endpoints,
       });
     }
     if (this.error) return Response.json({ error: this.error }, { status: this.status ?? 400 });
     if (`${url}`.endsWith("/revoke")) return new Response(null, { status: 200 });
     this.count += 1;
     return Response.json({
-      access_token: this.opaque ? "opaque" : jwt({ sub: "u1", username: "u1", n: this.count }),
+      access_token: this.opaque ? "opaque" : jwt({ sub: "u1", username: "u1", n: this.count, ...this.accessClaims }),
       id_token: jwt({ iss: ISSUER, aud: "page", nonce: this.nonce, sub: "u1", ...this.claims }),
       ...(fields.grant_type === "refresh_token" && !this.rotates ? {} : { refresh_token: `refresh-${this.count}` }),
-      expires_in: 3600,
+      expires_in: this.expiresIn,
     });
   };
 
@@ -357,6 +361,63 @@ test("a discovery document of another issuer is not followed", async () => {
   const session = load({ ...SIGN_IN, issuer: `${ISSUER}/other` });
   assert.equal(await session.begin(), null);
   assert.match(session.state.reason, /does not say how to sign in/);
+});
+
+test("an issuer's addresses begin with https://, and no redirect is followed", async () => {
+  for (const address of ["http://login.example/token", "javascript:alert(1)", "/token", 7]) {
+    issuer.endpoints = { token_endpoint: address };
+    const session = load();
+    assert.equal(await session.begin(), null);
+    assert.equal(session.state.reason, `${ISSUER} names a token_endpoint that does not begin with https://.`);
+  }
+  issuer.endpoints = { end_session_endpoint: "javascript:alert(1)" };
+  assert.equal(await load().begin(), null);
+  issuer.endpoints = { token_endpoint: "http://localhost:9/token" };
+  await signedIn();
+  assert.deepEqual(new Set(issuer.asked.map((one) => one.redirect)), new Set(["error"]));
+});
+
+test("a token lasts for as long as it says, whatever the issuer says of another", async () => {
+  issuer.accessClaims = { iat: 1_000, exp: 1_600 };
+  const session = await signedIn();
+  clock.pass(594_000);
+  assert.ok(tokenOf(session));
+  clock.pass(2_000);
+  assert.equal(tokenOf(session), null);
+});
+
+test("a token that lasts longer than a browser's timer is neither renewed at once nor forgotten", async () => {
+  const { set } = clock.timers;
+  const waits = [];
+  clock.timers.set = (act, ms) => set(act, (waits.push(ms), ms));
+  issuer.expiresIn = 60 * 24 * 3600;
+  await signedIn();
+  clock.pass(59 * 24 * HOUR_MS);
+  await settle();
+  assert.equal(issuer.of("refresh_token").length, 0);
+  clock.pass(24 * HOUR_MS);
+  await settle();
+  assert.equal(issuer.of("refresh_token").length, 1);
+  assert.ok(waits.every((ms) => ms < 2 ** 31), `${waits}`);
+});
+
+test("a refresh token that arrives after signing out is revoked", async () => {
+  const session = await signedIn();
+  const renewed = session.renew();
+  await session.signOut();
+  assert.equal(await renewed, false);
+  await settle();
+  assert.deepEqual(issuer.of("/revoke").map((one) => one.token), ["refresh-1", "refresh-2"]);
+  assert.equal(session.state.state, "out");
+});
+
+test("a full storage does not end a session", async () => {
+  const session = await signedIn();
+  storage.setItem = () => {
+    throw new Error("QuotaExceededError");
+  };
+  assert.equal(await session.renew(), true);
+  assert.equal(claimsOf(tokenOf(session)).n, 2);
 });
 
 test("what cannot be a subprotocol is not offered", () => {
