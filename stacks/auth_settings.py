@@ -88,7 +88,9 @@ class AuthSettings(Group):
         "refresh tokens for it only",
     )
     allowed_origins: tuple[Annotated[str, AfterValidator(origin)], ...] = Field(
-        (), description="origins that a browser may connect from, such as `https://example.org`; any when empty"
+        (),
+        description="origins that a browser may connect from, such as `https://example.org`; any when empty. The "
+        "deployed page's own is added",
     )
     tenant_claim: Claim | None = Field(
         None,

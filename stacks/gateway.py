@@ -88,7 +88,7 @@ class GatewayStack(Stack):
         connection = self._functions.make("Connection", "connection", timeout_s=5, memory_mb=256).function
         processor = answering.message_processor.function
         routes = Routes(self, "Routes", api_id=data.api_id, stage_arn=data.stage_arn)
-        authorizer = None if issuer is None else routes.authorize(self._authorizer(issuer), name="jwt")
+        authorizer = None if issuer is None else routes.authorize(self._authorizer(issuer, page), name="jwt")
         to_connection = routes.integrate("ToConnection", connection)
         routes.add("$connect", connection, to_connection, authorizer=authorizer)
         routes.add("$disconnect", connection, to_connection)
@@ -115,8 +115,10 @@ class GatewayStack(Stack):
         }.items():
             CfnOutput(self, name, value=value)
 
-    def _authorizer(self, issuer: TokenIssuer) -> lambda_.IFunction:
+    def _authorizer(self, issuer: TokenIssuer, page: PageStack | None) -> lambda_.IFunction:
         auth = self._settings.auth
+        # Where origins are listed, the deployment's own page is one of them.
+        own = [] if page is None or not auth.allowed_origins else [page.url]
         return self._functions.make(
             "Authorizer",
             "authorizer",
@@ -125,7 +127,7 @@ class GatewayStack(Stack):
             memory_mb=512,
             environment={
                 **issuer.environment(),
-                "ALLOWED_ORIGINS": ",".join(auth.allowed_origins),
+                "ALLOWED_ORIGINS": ",".join([*auth.allowed_origins, *own]),
                 **({} if auth.tenant_claim is None else {"TENANT_CLAIM": auth.tenant_claim}),
                 **({} if auth.groups_in is None else {"GROUPS_CLAIM": auth.groups_in}),
                 "REQUIRED_GROUPS": ",".join(auth.required_groups),

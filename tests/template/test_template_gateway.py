@@ -62,6 +62,18 @@ def test_the_authorizer_is_asked_wherever_the_token_is(shipped: Synthesis) -> No
     assert shipped.one("AWS::ApiGatewayV2::Authorizer").properties["IdentitySource"] == ["route.request.header.Host"]
 
 
+def test_the_page_may_connect_where_origins_are_listed(
+    shipped: Synthesis, make: Callable[[dict[str, Any]], Synthesis]
+) -> None:
+    assert shipped.environment("authorizer")["ALLOWED_ORIGINS"] == ""
+    listed = {"auth": {"allowedOrigins": ["https://script.example"]}}
+    mine, page = flat(make(listed).environment("authorizer")["ALLOWED_ORIGINS"]).split(",")
+    assert mine == "https://script.example"
+    assert page.startswith("https://<Cicada-Page.")
+    hosted_elsewhere = make(listed | {"page": {"enabled": False}})
+    assert hosted_elsewhere.environment("authorizer")["ALLOWED_ORIGINS"] == mine
+
+
 def test_the_local_cloud_has_no_authorizer(local: Synthesis) -> None:
     assert not list(local.resources("AWS::ApiGatewayV2::Authorizer"))
     assert routes(local)["$connect"].properties["AuthorizationType"] == "NONE"

@@ -144,9 +144,13 @@ def test_listed_origins_may_connect_and_no_other():
     ours = verifier("https://script.example")
     good = token()
     assert ours.identify(connect(good, Origin="https://script.example")).subject == "mara"
-    for headers in ({"Origin": "https://evil.example"}, {}):
+    for origin in ("https://evil.example", "https://script.example.evil.example", "null"):
         with pytest.raises(ForbiddenOrigin):
-            ours.identify(connect(good, **headers))
+            ours.identify(connect(good, Origin=origin))
+
+
+def test_programs_which_name_no_origin_may_connect_where_origins_are_listed():
+    assert verifier("https://script.example").identify(connect(token())).subject == "mara"
 
 
 def test_the_tenant_is_read_from_the_claim_that_the_deployer_names():

@@ -114,7 +114,7 @@ class TokenVerifier:
         Args:
             keys: the issuer's.
             rules: for the tokens.
-            origins: from which a browser may connect; any when empty.
+            origins: from which a browser may connect; any when empty. Programs name none.
             token_in_url: accept a token in the URL too.
         """
         self._keys = keys
@@ -126,13 +126,13 @@ class TokenVerifier:
         """The identity of a ``$connect`` event of API Gateway.
 
         Raises:
-            ForbiddenOrigin: origins are listed, and the ``Origin`` header is absent or not among them.
+            ForbiddenOrigin: origins are listed, and the ``Origin`` header, which every browser sends, is another.
             NotInGroup: the user is in none of the required groups.
             Unauthorized: no token, or an invalid one; the message says why, for the log.
             IssuerUnavailable.
         """
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-        if self._origins and headers.get("origin") not in self._origins:
+        if self._origins and headers.get("origin", "") not in {*self._origins, ""}:
             raise ForbiddenOrigin("origin is not allowed")
         token = _bearer(headers) or offered_token(event)
         in_url = (event.get("queryStringParameters") or {}).get("token")
