@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, InvalidURI, WebSocketException
 
 from cicada_client.errors import ConnectionRefused, Unauthorized
+from cicada_client.oauth import LOOPBACK
 
 MAX_FRAME_BYTES = 16 * 1024
 """API Gateway closes a connection that sends a frame above 32 KiB; longer messages go out in several frames."""
@@ -21,7 +22,6 @@ MAX_MESSAGE_BYTES = 128 * 1024
 CLOSE_TIMEOUT_S = 1.0
 """How long to wait for the other side's close frame, which is not needed for anything."""
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
 _UNAUTHORIZED_STATUS = frozenset({401, 403})
 
@@ -57,6 +57,9 @@ Raises:
 
 async def connect_websocket(url: str, token: str | None) -> Transport:
     """Open a WebSocket; the token goes into the ``Authorization`` header, where no log of URLs shows it."""
+    scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
+    if token and scheme == "ws" and host not in LOOPBACK:
+        raise ConnectionRefused(f"{url} would send the token unencrypted: use wss://")
     try:
         connection = await connect(
             url,
@@ -64,7 +67,7 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
             open_timeout=None,  # the client's own timing bounds it
             close_timeout=CLOSE_TIMEOUT_S,
             ping_interval=None,  # control frames do not keep API Gateway from its idle cut: the client pings by message
-            proxy=None if urlsplit(url).hostname in _LOOPBACK else True,
+            proxy=None if host in LOOPBACK else True,
         )
     except InvalidStatus as error:
         status = error.response.status_code

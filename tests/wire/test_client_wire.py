@@ -44,6 +44,7 @@ from cicada_client import (
     Timing,
     Unauthorized,
 )
+from cicada_client.connection import connect_websocket
 
 FAST = Timing(
     reply_s=0.5,
@@ -349,3 +350,10 @@ def test_an_answer_is_cancelled() -> None:
             return seen
 
     assert asyncio.run(ask()) == ["accepted", "error"]
+
+
+def test_a_token_goes_to_another_machine_over_tls_only() -> None:
+    with pytest.raises(
+        ConnectionRefused, match=r"ws://gateway\.example/live would send the token unencrypted: use wss://"
+    ):
+        asyncio.run(connect_websocket("ws://gateway.example/live", "secret"))
