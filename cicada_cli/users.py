@@ -203,8 +203,13 @@ def _list_groups(args: argparse.Namespace, pool: UserPool) -> Exit:
 
 
 def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone."""
-    subject, up_to = args.user, int(time.time())
+    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone.
+
+    The pool answers by the clock that stamps its tokens. Another issuer's may be ahead.
+    """
+    from cicada.defaults import CLOCK_LEEWAY_S
+
+    subject, up_to = args.user, int(time.time()) + CLOCK_LEEWAY_S
     if deployment.user_pool_id is not None:
         pool = UserPool.of(deployment.aws, deployment.user_pool_id)
         try:

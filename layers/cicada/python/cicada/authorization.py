@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeGuard
 
 import jwt
 
+from cicada.defaults import CLOCK_LEEWAY_S
 from cicada.errors import Unauthorized
 from cicada.issuer_keys import IssuerUnavailable
 from cicada.subprotocols import offered_token
@@ -28,8 +29,6 @@ MAX_GROUPS_BYTES = 4_096
 MAX_DATE_S = 253_402_300_799
 """The last second of the year 9999, in epoch seconds: larger claims are not dates."""
 _DATES = ("exp", "nbf", "iat")
-_LEEWAY_S = 10
-"""How far the issuer's clock may differ."""
 
 
 class Forbidden(Unauthorized):
@@ -184,7 +183,7 @@ class TokenVerifier:
                 key,
                 algorithms=list(ALGORITHMS),
                 issuer=self._rules.issuer,
-                leeway=_LEEWAY_S,
+                leeway=CLOCK_LEEWAY_S,
                 options={"require": ["exp", "sub", "iss"], "verify_aud": False},
             )
         except Exception as error:  # PyJWT also raises TypeError if the key has another type

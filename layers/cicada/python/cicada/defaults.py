@@ -1,4 +1,4 @@
-"""Default values that the deployment's settings share with the code that they configure."""
+"""Values that several packages share: defaults of the settings, and limits."""
 
 from __future__ import annotations
 
@@ -21,3 +21,5 @@ DEFAULT_PASSAGES_PER_COLLECTION = 8
 """Searched for in each collection, in addition to passages about named entities."""
 DEFAULT_KNOWLEDGE_BUDGET_S = 10.0
 """Seconds for gathering a context; the first text comes after them."""
+CLOCK_LEEWAY_S = 10
+"""How far an issuer's clock may differ from that of the functions."""
