@@ -36,7 +36,7 @@ def login(
 ) -> Exit:
     """Sign in, with a browser on this machine or by pasting where one elsewhere ends. A failure leaves nothing."""
     if not deployment.wants_sign_in:
-        say(f"{deployment.url} needs no sign-in.")
+        say(_needs_none(deployment))
         return Exit.DONE
     try:
         endpoints = oauth.discover(deployment.issuer)
@@ -62,20 +62,21 @@ def logout(url: str, store: SignInStore, *, forget: bool) -> Exit:
     """End the sign-in at its issuer, and forget it here."""
     try:
         with store.locked(url):
-            found = store.get(url)
-            if found is None:
-                say(f"Not signed in to {url}.")
-                return Exit.DONE
-            if found.refresh_token and found.revocation_endpoint and not forget:
-                oauth.revoke(found.revocation_endpoint, found.client_id, found.refresh_token)
+            if not forget:  # what cannot be read can be forgotten
+                found = store.get(url)
+                if found is None:
+                    say(f"Not signed in to {url}.")
+                    return Exit.DONE
+                if found.refresh_token and found.revocation_endpoint:
+                    oauth.revoke(found.revocation_endpoint, found.client_id, found.refresh_token)
             store.remove(url)
     except (oauth.IssuerUnreachable, oauth.IssuerRefused) as error:
         complain(f"still signed in: {error}. The same command tries again; --forget only deletes what is kept here")
         return Exit.CONNECTION_LOST
     except StoreError as error:
-        complain(str(error))
+        complain(str(error) if forget else f"{error}. --forget only deletes what is kept here")
         return Exit.FAILED
-    say(f"Signed out of {url}.")
+    say(f"Forgot the sign-in to {url}." if forget else f"Signed out of {url}.")
     return Exit.DONE
 
 
@@ -200,6 +201,16 @@ class _Signing:
         with self._store.locked(sign_in.url):
             self._store.put(sign_in)
         return sign_in
+
+
+def _needs_none(deployment: Deployment) -> str:
+    """What to tell of a deployment without a sign-in. Its page may name none although connections need a token."""
+    if not deployment.by_page:
+        return f"{deployment.url} needs no sign-in."
+    return (
+        f"The page {deployment.page} names no sign-in. If {deployment.url} rejects connections without a token, name "
+        "its issuer: --issuer URL --client-id ID."
+    )
 
 
 def _tell_login(sign_in: SignIn) -> None:

@@ -80,7 +80,7 @@ class Callback:
         self._over = threading.Event()
         self._finish: Callable[[dict[str, str]], str | None] | None = None
         self._state = ""
-        self._serving = False
+        self._serving = self._finished = False
         for port in ports:
             try:
                 self._servers = self._listen(port)
@@ -126,11 +126,14 @@ class Callback:
             if fields.get("state") != self._state:
                 return "state mismatch: this is the answer to another sign-in. Go on with the newest one."
             finish, self._finish = self._finish, None
-            return finish(fields)
+            try:
+                return finish(fields)
+            finally:
+                self._finished = True
 
     def answered(self) -> None:
-        """The browser has been told; the wait is over if its fields were taken."""
-        if self._finish is None:
+        """A browser has been told; the wait is over if the sign-in is finished. Another's answer does not end it."""
+        if self._finished:
             self._over.set()
 
     def _listen(self, port: int) -> list[_Server]:

@@ -21,7 +21,7 @@ from cicada_cli.deployment import CHAT, Aws, Deployment, DeploymentChoice, disco
 from cicada_cli.exits import Exit
 from cicada_cli.login import login, logout, whoami
 from cicada_cli.main import main
-from cicada_cli.sign_in_browser import Callback, redirect_uri
+from cicada_cli.sign_in_browser import Callback, NoAnswer, redirect_uri
 from cicada_client import NotSignedIn, SignedIn
 from cicada_client.connection import TransportClosed
 from cicada_client.sign_in_store import SignIn, SignInStore
@@ -201,6 +201,24 @@ def test_answers_to_other_sign_ins_are_left_aside(service: SignInService, store:
     assert "state mismatch" in surfer.seen[0].text
 
 
+def test_a_stray_answer_does_not_end_the_wait_while_the_sign_in_finishes(port: int) -> None:
+    callback = Callback([port])
+
+    def finish(_: dict[str, str]) -> str | None:
+        callback.answered()  # of a stray that came a moment before
+        with pytest.raises(NoAnswer):
+            callback.wait(0)
+        return None
+
+    callback.serve("mine", finish)
+    try:
+        assert callback.arrived({"state": "mine"}) is None
+        callback.answered()
+        callback.wait(0)
+    finally:
+        callback.close()
+
+
 def test_a_browser_in_the_terminal_is_answered_while_it_runs(
     service: SignInService, store: SignInStore, port: int
 ) -> None:
@@ -310,6 +328,9 @@ def test_a_user_without_a_group_is_told_so(
 def test_a_deployment_without_sign_in(store: SignInStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert login(Deployment({"url": URL, "auth_mode": "none"}, Aws()), store, browser=True) == Exit.DONE
     assert "needs no sign-in" in capsys.readouterr().out
+    page = {"url": URL, "page": "https://page.example", "auth_mode": "none"}
+    assert login(Deployment(page, Aws(), by_page=True), store, browser=True) == Exit.DONE
+    assert "--issuer URL --client-id ID" in capsys.readouterr().out
 
 
 # --- whoami, logout ---
@@ -353,6 +374,19 @@ def test_logout_can_only_forget(service: SignInService, store: SignInStore, port
     assert logout(URL, store, forget=True) == Exit.DONE
     assert store.get(URL) is None
     assert service.refresh(token).status == 200
+
+
+@pytest.mark.parametrize("why", ["damaged", "in a keyring that is gone"])
+def test_what_cannot_be_read_can_be_forgotten(
+    service: SignInService, store: SignInStore, port: int, why: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sign_in(service, store, port)
+    (path,) = tmp_path.rglob("*.json")
+    path.write_text("{" if why == "damaged" else json.dumps({**json.loads(path.read_text()), "in_keyring": True}))
+    assert logout(URL, store, forget=False) == Exit.FAILED
+    assert "--forget only deletes what is kept here" in capsys.readouterr().err
+    assert logout(URL, store, forget=True) == Exit.DONE
+    assert store.get(URL) is None
 
 
 # --- refreshing ---
