@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stacks.answer_settings import Group
+from stacks.url_settings import filled_in, origin, web_url
 
 COGNITO_SCOPES = ("openid", "email", "phone", "profile", "aws.cognito.signin.user.admin")
 """What a user pool's client can ask for without a resource server (AWS)."""
@@ -22,29 +22,6 @@ CLAIM_CHARS = 128
 """The longest name of a claim, in characters."""
 
 
-def filled_in(value: str) -> str:
-    """The value without surrounding spaces; there must be something left."""
-    if not value.strip():
-        raise ValueError("is empty: fill it in")
-    return value.strip()
-
-
-def web_url(value: str) -> str:
-    """An ``https://`` or ``http://`` URL; the latter is refused later, outside the local cloud."""
-    url = urlsplit(filled_in(value))
-    if url.scheme not in ("https", "http") or not url.hostname:
-        raise ValueError("must be a URL that begins with https://")
-    return value.strip()
-
-
-def origin(value: str) -> str:
-    """A scheme, a host and perhaps a port."""
-    url = urlsplit(web_url(value))
-    if url.path or url.query or url.fragment:
-        raise ValueError("must be an origin such as https://example.org, without a path or a closing slash")
-    return value.strip()
-
-
 def _domain_prefix(value: str) -> str:
     found = [word for word in RESERVED_IN_DOMAINS if word in value]
     if found:
@@ -52,6 +29,8 @@ def _domain_prefix(value: str) -> str:
     return value
 
 
+Audience = Annotated[str, AfterValidator(filled_in), StringConstraints(pattern=r"^[^,]+$")]
+"""Of tokens; without commas because the authorizer is given a list with commas."""
 Claim = Annotated[str, AfterValidator(filled_in), StringConstraints(max_length=CLAIM_CHARS)]
 GroupName = Annotated[str, StringConstraints(pattern=r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$")]
 """A group's name; commas are left out because groups are passed on as a list with commas."""
@@ -69,10 +48,10 @@ class AuthSettings(Group):
     issuer: Annotated[str, AfterValidator(web_url)] | None = Field(
         None, description="`oidc`: the `iss` of the tokens, such as `https://tenant.eu.auth0.com/`"
     )
-    audience: Annotated[str, AfterValidator(filled_in)] | None = Field(
+    audience: Audience | None = Field(
         None, description="`oidc`: the `aud` of the tokens: an API's identifier, or the application's client id"
     )
-    client_id: Annotated[str, AfterValidator(filled_in)] | None = Field(
+    client_id: Audience | None = Field(
         None,
         description="`oidc`: the public application by which the page and the command line sign in; `null` takes "
         "`auth.audience`",

@@ -122,7 +122,7 @@ class PageStack(Stack):
         )
 
     def _sign_in_origins(self) -> list[str]:
-        """Where the page asks for tokens: the issuer, and the user pool's domain."""
+        """Where the page asks for tokens: the issuer, the user pool's domain, and what the deployer adds."""
         auth, page = self._settings.auth, self._settings.page
         if auth.mode == "none" or not page.sign_in:
             return []
@@ -133,6 +133,7 @@ class PageStack(Stack):
         return [
             f"https://cognito-idp.{self.region}.{self.url_suffix}",
             f"https://{domain}.auth.{self.region}.amazoncognito.com",
+            *page.connect_origins,
         ]
 
     def _distribution(self, headers: cloudfront.ResponseHeadersPolicy) -> cloudfront.Distribution:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stacks.answer_settings import Group
+from stacks.url_settings import https_origin
 
 MAX_EXAMPLES = 8
-
-_ORIGIN = re.compile(r"https://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?")
-"""Strict, for it becomes a part of the page's content security policy."""
-
-
-def _https_origin(value: str) -> str:
-    if not _ORIGIN.fullmatch(value):
-        raise ValueError("must be an origin such as https://example.org, without a path or a closing slash")
-    return value
 
 
 class PageSettings(Group):
@@ -39,7 +30,7 @@ class PageSettings(Group):
         Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:us-east-1:\d{12}:certificate/[0-9a-f-]+$")]
         | None
     ) = Field(None, description="the domain's certificate in AWS Certificate Manager, in us-east-1")
-    connect_origins: tuple[Annotated[str, AfterValidator(_https_origin)], ...] = Field(
+    connect_origins: tuple[Annotated[str, AfterValidator(https_origin)], ...] = Field(
         (),
         description="further origins that the page may call, for an `oidc` issuer whose token endpoint is on another "
         "host than the issuer",

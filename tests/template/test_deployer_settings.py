@@ -97,6 +97,18 @@ def test_a_local_issuer_stands_for_cognito_in_the_local_cloud_only() -> None:
         ({"auth": AUTH | {"jwksUrl": "http://keys.example.org"}}, "auth.jwksUrl: must begin with https://"),
         ({"auth": AUTH | {"audience": " "}}, "auth.audience: is empty"),
         ({"auth": AUTH | {"allowedOrigins": ["https://a.example/"]}}, "auth.allowedOrigins.0: must be an origin"),
+        ({"auth": AUTH | {"allowedOrigins": ["https://A.example"]}}, "auth.allowedOrigins.0: must be an origin"),
+        (
+            {"auth": AUTH | {"allowedOrigins": ["https://a.example,https://b.example"]}},
+            "auth.allowedOrigins.0: must be",
+        ),
+        (
+            {"auth": AUTH | {"allowedOrigins": ["https://a.example:443"]}},
+            "allowedOrigins.0: must not end with :443",
+        ),
+        ({"auth": AUTH | {"issuer": "https://a.example;script-src *"}}, "auth.issuer: must be a URL"),
+        ({"auth": AUTH | {"issuer": "https://mara:secret@a.example/"}}, "auth.issuer: must be a URL"),
+        ({"auth": AUTH | {"audience": "one,two"}}, "auth.audience: "),
         ({"stackPrefx": "Mine"}, "stackPrefx: there is no such setting"),
         ({"models": {"modelId": "x.y"}}, "models.modelId: there is no such setting"),
         ({"models": {"generationModelId": "nova lite"}}, "models.generationModelId: "),

@@ -190,6 +190,11 @@ def test_the_function_writes_what_it_made_and_nothing_else(shipped: Synthesis) -
     }
 
 
+def test_further_origins_are_allowed_beside_a_user_pool_too(make: Callable[[dict[str, Any]], Synthesis]) -> None:
+    made = make({"page": {"connectOrigins": ["https://tokens.example.org"]}})
+    assert headers_of(made) == page_headers(API, [*COGNITO, "https://tokens.example.org"])
+
+
 def test_without_a_page_there_is_none(without: Synthesis) -> None:
     assert "Page" not in without.stacks
     assert not list(without.resources("Custom::PageConfig"))
