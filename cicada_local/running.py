@@ -73,7 +73,7 @@ def only_one(places: Places) -> Iterator[Running]:
 
 def who_has(port: int) -> str:
     """A sentence on who listens on a port, and how to choose another one."""
-    other = f"Choose another one: {PORT_VARIABLE}={port + 1} make up"
+    other = f"Repeat the command with another one: {PORT_VARIABLE}={port + 1}"
     try:
         with urllib.request.urlopen(f"http://localhost:{port}/_cicada/health", timeout=_HEALTH_TIMEOUT_S) as answer:
             pid = json.load(answer)["pid"]

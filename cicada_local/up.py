@@ -157,7 +157,9 @@ def _listen_for_issuer(options: Options) -> list[socket.socket]:
         return listen(options.issuer_port)
     except PortTaken:
         told = f"Port {options.issuer_port}, where users would sign in, is taken by another program."
-        raise UpFailed(f"{told} Choose another one: {ISSUER_PORT_VARIABLE}={options.issuer_port + 1}") from None
+        raise UpFailed(
+            f"{told} Repeat the command with another one: {ISSUER_PORT_VARIABLE}={options.issuer_port + 1}"
+        ) from None
 
 
 async def _deploy(folder: Path, cloud: Cloud, options: Options, steps: Steps) -> None:
