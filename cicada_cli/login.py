@@ -14,7 +14,7 @@ from typing import Any
 
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.output import complain, note, say, say_json
 from cicada_cli.sign_in_browser import PORTS as CALLBACK_PORTS
 from cicada_cli.sign_in_browser import Callback, NoAnswer, NoPort, code_of, pasted, redirect_uri
 from cicada_client import NotSignedIn, oauth
@@ -153,7 +153,7 @@ class _Signing:
         try:
             callback.serve(attempt.state, finish)
             url = self._url(attempt)
-            _note(f"Sign in in the browser; if none opens, at:\n\n  {url}\n\n(without a browser here: --no-browser)")
+            note(f"Sign in in the browser; if none opens, at:\n\n  {url}\n\n(without a browser here: --no-browser)")
             with contextlib.suppress(webbrowser.Error):
                 open_url(url)  # one in the terminal is left before this returns
             callback.wait()
@@ -166,12 +166,12 @@ class _Signing:
     def by_hand(self, port: int) -> SignIn:
         """Have the user carry the code."""
         attempt = oauth.Attempt.begin(redirect_uri(port))
-        _note(
+        note(
             f"Open this address in a browser, on any machine, and sign in:\n\n  {self._url(attempt)}\n\n"
             f"The browser then fails to load {attempt.redirect_uri}?code=…: paste that address here."
         )
         if sys.stdin.isatty():
-            print("Address or code: ", end="", file=sys.stderr, flush=True)
+            note("Address or code: ", end="")
         text = sys.stdin.readline()
         if not text:
             raise oauth.IssuerRefused("nothing was pasted")
@@ -218,9 +218,9 @@ def _tell_login(sign_in: SignIn) -> None:
     groups = f", in {', '.join(told['groups'])}" if told["groups"] else ""
     say(f"Signed in to {sign_in.url} as {told['email'] or told['subject']}{groups}.")
     if not told["groups"]:
-        _note("The user is in no group; a deployment that asks for one refuses the connection.")
+        note("The user is in no group; a deployment that asks for one refuses the connection.")
     if sign_in.refresh_token is None:
-        _note(f"The issuer gave no refresh token: the sign-in ends at {told['expiresAt']}.")
+        note(f"The issuer gave no refresh token: the sign-in ends at {told['expiresAt']}.")
 
 
 def _groups(claims: dict[str, Any]) -> list[str]:
@@ -233,10 +233,6 @@ def _groups(claims: dict[str, Any]) -> list[str]:
 
 def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def add_login(

@@ -43,6 +43,11 @@ def complain(text: str) -> None:
     print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)
 
 
+def note(text: str, *, end: str = "\n") -> None:
+    """Tell on standard error what the user should know or do, or ask for something."""
+    print(printable(text), end=end, file=sys.stderr, flush=True)
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console for tables, colours and live views, whose texts are made safe after they are laid out."""
     return _SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)

@@ -16,6 +16,8 @@ import pytest
 from moto.core.config import default_user_config
 from moto.server import ThreadedMotoServer
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+from moto.stepfunctions.parser.asl.utils.boto_client import boto_client_for
 
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.attempts.chain import FALLS_TO, longest_path
@@ -174,6 +176,8 @@ def interpreter() -> Iterator[tuple[Any, Functions]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOTO_PORT", str(functions.server_port))
         patch.setitem(default_user_config, "stepfunctions", {"execute_state_machine": True})
+        # A test before this one, in the same process, may have put the local cloud's in its place.
+        patch.setattr(lambda_eval_utils, "boto_client_for", boto_client_for)
         patch.setattr(retrier_decl, "time", SimpleNamespace(sleep=lambda _: None))  # a retry comes at once
         server.start()
         host, port = server.get_host_and_port()

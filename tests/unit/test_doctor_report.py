@@ -202,7 +202,8 @@ def test_a_check_that_is_wrong_hides_nothing() -> None:
 # --- the settings ---
 
 
-def test_a_projects_settings_are_read_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_projects_settings_are_read_in_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # it would offer this project's stacks to any folder
     read = read_settings(ROOT, "cdk.local.json", account=None, region="us-east-1")
     assert read.described is not None
     assert read.described.models["models.generationModelId"] == "local.extractive"

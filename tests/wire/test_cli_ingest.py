@@ -26,8 +26,8 @@ from cicada_cli import ingest
 from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.main import main
-from stacks.ingest_states import definition
-from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
+from tests.wire.ingest_machine import ingest_machine
+from tests.wire.local_services import Services, running_services
 
 BUCKET = "cli-ingest-tests"
 RECIPE = Recipe(embedding_model_id="m", dimensions=4)
@@ -42,23 +42,8 @@ def services() -> Iterator[Services]:
 
 @pytest.fixture(scope="module")
 def machine_arn(services: Services) -> Iterator[str]:
-    states = definition(
-        partition="aws", bucket=BUCKET, plan_arn="plan", document_arn="document", commit_arn="commit", concurrency=2
-    )
-    machine = {
-        "DefinitionString": json.dumps(states),
-        "RoleArn": f"arn:aws:iam::{ACCOUNT_ID}:role/workflow",
-        "StateMachineType": "STANDARD",
-    }
-    template = {
-        "Resources": {
-            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": BUCKET}},
-            "Machine": {"Type": "AWS::StepFunctions::StateMachine", "Properties": machine},
-        },
-        "Outputs": {"Arn": {"Value": {"Ref": "Machine"}}},
-    }
-    with deployed_stack(services, "cli-ingest", template) as stack:
-        yield outputs_of(stack)["Arn"]
+    with ingest_machine(services, BUCKET) as arn:
+        yield arn
 
 
 class Shelf:

@@ -14,16 +14,11 @@ from aiohttp import web
 from cicada.ingest.incoming.run_records import Batch
 from cicada_local.functions import InvokeResult
 from cicada_local.object_events import ObjectEvents
-from stacks.ingest_states import definition
-from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
+from tests.wire.ingest_machine import allowed_on, ingest_machine
+from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
-ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/workflow"
 BUCKET = "ingest-workflow-tests"
-ALLOWED: dict[str, str | list[str]] = {
-    "lambda:InvokeFunction": f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:*",
-    "s3:GetObject": f"arn:aws:s3:::{BUCKET}/*",
-    "states:StartExecution": f"arn:aws:states:us-east-1:{ACCOUNT_ID}:stateMachine:*",
-}
+ALLOWED = allowed_on(BUCKET)
 
 
 @pytest.fixture(scope="module")
@@ -34,26 +29,8 @@ def services() -> Iterator[Services]:
 
 @pytest.fixture(scope="module")
 def machine_arn(services: Services) -> Iterator[str]:
-    states = definition(
-        partition="aws", bucket=BUCKET, plan_arn="plan", document_arn="document", commit_arn="commit", concurrency=2
-    )
-    create_role(services, "workflow", allowed=ALLOWED)
-    template = {
-        "Resources": {
-            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": BUCKET}},
-            "Machine": {
-                "Type": "AWS::StepFunctions::StateMachine",
-                "Properties": {
-                    "DefinitionString": json.dumps(states),
-                    "RoleArn": ROLE,
-                    "StateMachineType": "STANDARD",
-                },
-            },
-        },
-        "Outputs": {"Arn": {"Value": {"Ref": "Machine"}}},
-    }
-    with deployed_stack(services, "ingest-workflow", template) as stack:
-        yield outputs_of(stack)["Arn"]
+    with ingest_machine(services, BUCKET) as arn:
+        yield arn
 
 
 class Workers:
