@@ -274,7 +274,7 @@ def _add_metadata(parser: argparse.ArgumentParser) -> None:
 def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
     group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
-    group.add_argument("--page", metavar="URL", help="the deployment's page, which names that (CICADA_PAGE)")
+    group.add_argument("--page", metavar="URL", help="the deployment's page, which names the URL (CICADA_PAGE)")
     token = group.add_mutually_exclusive_group()
     token.add_argument(
         "--token", help="the token to connect with (CICADA_TOKEN); others can see it in the list of processes"

@@ -51,7 +51,9 @@ def add_doctor(
         help="check a deployment too, and report a problem where none is found",
     )
     parser.add_argument(
-        "--settings", metavar="FILE", help="a file of settings in place of cdk.json, as in cdk deploy -c settings=FILE"
+        "--settings",
+        metavar="FILE",
+        help='a file of settings in place of cdk.json, as in make deploy ARGS="-c settings=FILE"',
     )
     parser.add_argument("--no-question", action="store_true", help="ask the deployment no question")
     parser.add_argument("--json", action="store_true", help="report as a JSON object")
