@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -144,7 +144,7 @@ def test_batches_need_the_roles_right_to_run_and_to_read_them(
     assert workers.seen == []
 
 
-def allow(services: Services, allowed: dict[str, str | list[str]]) -> None:
+def allow(services: Services, allowed: Mapping[str, str | list[str]]) -> None:
     statements = [{"Effect": "Allow", "Action": action, "Resource": arn} for action, arn in allowed.items()]
     document = json.dumps({"Version": "2012-10-17", "Statement": statements})
     services.client("iam").put_role_policy(RoleName="workflow", PolicyName="allowed", PolicyDocument=document)
