@@ -150,6 +150,11 @@ def _told(user: PoolUser, deployment: Deployment, *, added: bool, password: str 
         lines += [f"First password, shown once: {password}", "It is changed at the first sign-in, within seven days."]
     elif added:
         lines.append("A first password is on its way by e-mail.")
+    if not user.enabled:
+        return [
+            *lines,
+            f"The user is disabled, as by an interrupted removal: `cicada users remove {user.email}` ends it.",
+        ]
     page = f" --page {deployment.page}" if deployment.page else ""
     return [*lines, f"Sign in: cicada login{page}"]
 
@@ -221,7 +226,10 @@ def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
     elif not deployment.wants_sign_in:
         raise UsageError("nobody signs in to this deployment")
     revocations_of(deployment).revoke(subject, up_to=up_to)
-    return _done(args, f"Tokens of {args.user} up to now are refused.", {"subject": subject, "refusedUpTo": up_to})
+    told = f"Tokens of {args.user} up to now are refused."
+    if deployment.user_pool_id is not None:  # Cognito does not end the cookie of its own pages
+        told += " A browser may sign in again without the password for an hour after its last sign-in."
+    return _done(args, told, {"subject": subject, "refusedUpTo": up_to})
 
 
 # --- what is shown ---

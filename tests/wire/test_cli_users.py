@@ -154,6 +154,7 @@ def test_a_removal_that_was_interrupted_is_completed(
     assert "The same command tries again" in run("remove", email, status=1)
     line = next(line for line in run("list").splitlines() if line.startswith(email))
     assert line.split("\t")[1] == "disabled"
+    assert f"The user is disabled, as by an interrupted removal: `cicada users remove {email}`" in run("add", email)
     monkeypatch.setenv("CICADA_REQUESTS_TABLE", TABLE)
     assert f"Removed {email}" in run("remove", email)
     assert not_before(service, subject) is not None
@@ -166,7 +167,7 @@ def test_revoking_signs_out_and_the_user_may_return(service: SignInService, run:
     assert json.loads(service.refresh(token).text) == {"error": "invalid_grant"}
     assert not_before(service, told["subject"]) == told["refusedUpTo"]
     assert refresh_token(service, email, PASSWORD)
-    assert "are refused" in run("revoke", told["subject"])
+    assert "are refused. A browser may sign in again without the password" in run("revoke", told["subject"])
     assert "there is no user nobody@example.com" in run("revoke", "nobody@example.com", status=1)
 
 

@@ -15,8 +15,8 @@ from cicada.identity import Caller
 
 logger = logging.getLogger(__name__)
 
-KEPT_S = 30 * 24 * 3600
-"""How long a marker is kept: longer than any token should be valid."""
+KEPT_S = 400 * 24 * 3600
+"""How long a marker is kept: longer than any issuer's tokens should be valid."""
 
 
 class RevocationFault(Exception):
