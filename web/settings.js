@@ -88,7 +88,7 @@ async function readConfig() {
     throw new SettingsError(`config.json cannot be read: HTTP ${response.status}.`, response.status >= 500);
   } catch (error) {
     if (error instanceof SettingsError) throw error;
-    if (error instanceof SyntaxError) throw new SettingsError("config.json is no valid JSON.");
+    if (error instanceof SyntaxError) throw new SettingsError("config.json is not valid JSON.");
     throw new SettingsError("The page's server cannot be reached.", true);
   }
 }
@@ -111,7 +111,7 @@ function socketUrl(value) {
   if (typeof value !== "string" || !value) throw new SettingsError("config.json names no webSocketUrl.");
   const url = URL.canParse(value) ? new URL(value) : null;
   if (url === null || !["ws:", "wss:"].includes(url.protocol)) {
-    throw new SettingsError(`“${value}” is no WebSocket address.`);
+    throw new SettingsError(`“${value}” is not a WebSocket address.`);
   }
   url.hash = "";
   return url;

@@ -71,7 +71,7 @@ def test_a_deployment_that_is_not_ready_is_waited_for(browser):
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"webSocketUrl": "https://example.org/"}, "“https://example.org/” is no WebSocket address."),
+        ({"webSocketUrl": "https://example.org/"}, "“https://example.org/” is not a WebSocket address."),
         ({"webSocketUrl": None}, "config.json names no webSocketUrl."),
     ],
 )

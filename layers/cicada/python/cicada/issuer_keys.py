@@ -98,7 +98,7 @@ class IssuerKeys(PyJWKClient):
         except IssuerUnavailable:
             raise
         except Exception as error:  # PyJWT raises many types for malformed keys
-            raise IssuerUnavailable(f"{url} answered no keys that can be used: {type(error).__name__}") from error
+            raise IssuerUnavailable(f"{url} answered with unusable keys: {type(error).__name__}") from error
 
     def _discover(self) -> str:
         """Ask the issuer where its keys are (OpenID Connect Discovery 1.0, sections 4 and 4.3)."""
@@ -140,4 +140,4 @@ def _get_json(url: str) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise IssuerUnavailable(f"{url} answered no JSON") from error
+        raise IssuerUnavailable(f"{url} did not answer with JSON") from error

@@ -48,10 +48,10 @@ def assets_of(version: str) -> str:
     """The prefix of a version's assets.
 
     Raises:
-        ValueError: that is no version: hexadecimal digits.
+        ValueError: invalid version.
     """
     if not _VERSION.fullmatch(version):
-        raise ValueError(f"{version!r} is no version of the page")
+        raise ValueError(f"invalid version of the page {version!r}: must be 8 to 64 hexadecimal digits")
     return f"{ASSETS}{version}/"
 
 

@@ -106,7 +106,7 @@ class PagePublisher:
             case ("Custom::PageConfig", _):
                 self._bucket.put(config_file(request.properties["Config"]))
             case (other, _):
-                raise ValueError(f"{other} is not made here")
+                raise ValueError(f"unsupported resource type {other}")
 
     def _publish(self, version: str, previous: str | None) -> None:
         """Upload a version, and delete all but it and the previous one, which open pages were loaded from."""
