@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ REFRESH_AHEAD_S = 300.0
 REFRESH_SHARE = 0.25
 """The last share of its life in which a short-lived token is refreshed, where that is less."""
 REJECTED_WITHIN_S = 60.0
-"""A token that is asked for again so soon was rejected, or its connection lost: another one is tried."""
+"""A token that is asked for again so soon was rejected, or its connection lost: another one is tried, once in that
+time."""
 
 
 class SignedIn:
@@ -43,6 +45,7 @@ class SignedIn:
         self._store = store or SignInStore.of_user(os.environ)
         self._clock = clock
         self._given: tuple[str, float] | None = None
+        self._replaced_at = -math.inf
 
     async def __call__(self) -> str:
         """A token that is valid now.
@@ -71,8 +74,10 @@ class SignedIn:
     def _fresh(self) -> str:
         now = self._clock()
         found = self.current()
-        if self._given is not None and self._given[0] == found.token and now - self._given[1] < REJECTED_WITHIN_S:
+        again = self._given is not None and self._given[0] == found.token and now - self._given[1] < REJECTED_WITHIN_S
+        if again and now - self._replaced_at >= REJECTED_WITHIN_S:
             found = self._another(found)
+            self._replaced_at = now
         self._given = (found.token, now)
         return found.token
 
