@@ -34,7 +34,10 @@ CALLER = "meter"
 """The access key of the meter's own calls, by which a log of calls tells them."""
 
 Item = Mapping[str, Mapping[str, Any]]
-_PASSED_ON = ("x-amz-target", "authorization", "content-type", "x-amz-date", "user-agent", "amz-sdk-invocation-id")
+_PASSED_ON = (
+    *("x-amz-target", "authorization", "x-amz-security-token", "content-type", "x-amz-date", "user-agent"),
+    "amz-sdk-invocation-id",
+)
 
 
 def item_bytes(item: Item) -> int:
