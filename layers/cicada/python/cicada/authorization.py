@@ -133,18 +133,21 @@ class TokenVerifier:
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if self._origins and headers.get("origin", "") not in {*self._origins, ""}:
             raise ForbiddenOrigin("origin is not allowed")
+        return self.verify(self._token(event, headers))
+
+    def _token(self, event: Mapping[str, Any], headers: Mapping[str, str]) -> str:
         token = _bearer(headers) or offered_token(event)
+        if token:
+            return token
         in_url = (event.get("queryStringParameters") or {}).get("token")
-        if not token and in_url:
-            if not self._token_in_url:
-                raise Unauthorized(
-                    "the token is in the URL: send it as a subprotocol or in the Authorization header, or set "
-                    "auth.tokenInUrl"
-                )
-            token = str(in_url)
-        if not token:
+        if not in_url:
             raise Unauthorized("no token")
-        return self.verify(token)
+        if not self._token_in_url:
+            raise Unauthorized(
+                "the token is in the URL: send it as a subprotocol or in the Authorization header, or set "
+                "auth.tokenInUrl"
+            )
+        return str(in_url)
 
     def verify(self, token: str) -> Identity:
         """Check a token. Raises NotInGroup, Unauthorized, IssuerUnavailable."""
