@@ -124,7 +124,8 @@ def test_the_authorizer_reads_its_settings(shipped: Synthesis, full: Synthesis) 
     assert with_origins.jwt_issuer == "https://issuer.example.org/"
     assert with_origins.jwt_audience == "cicada"
     assert with_origins.jwks_url == "https://keys.example.org/"
-    assert with_origins.origins() == {"https://a.example", "https://b.example"}
+    page = "https://ask.example.org"  # the deployed page's own
+    assert with_origins.origins() == {"https://a.example", "https://b.example", page}
     assert (settings.tenant_claim, with_origins.tenant_claim) == ("", "org_id")
     assert with_origins.audiences() == {"cicada", "cicada-page"}
     assert (with_origins.groups_claim, with_origins.token_in_url) == ("roles", True)
