@@ -9,6 +9,7 @@ import pytest
 from benchmarks import aws_calls, first_chunk
 from benchmarks.dynamodb_units import VARIABLE, UnitMeter
 from benchmarks.local_cloud import plain_cloud
+from cicada_local.places import REGION
 from cicada_local.testing import LocalCloud
 
 
@@ -22,6 +23,7 @@ def meter() -> Iterator[UnitMeter]:
 @pytest.fixture(scope="module")
 def cloud(meter: UnitMeter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     with plain_cloud(tmp_path_factory.mktemp("cloud"), {VARIABLE: meter.url}) as started:
+        meter.forward_to(started.endpoint_url, REGION)
         yield started
 
 
