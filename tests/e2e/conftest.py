@@ -41,13 +41,10 @@ LONGEST_FIRST = (
 """Modules by the time that they take. Those that are not named take less."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have each of xdist's workers take a module at a time, the longest first, so that both end together."""
+    """Begin with the longest modules, so that xdist's workers, which take a module at a time, end together."""
     here = Path(__file__).parent
     ours = [item for item in items if here in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     ours.sort(key=lambda item: places.get(item.path.stem, len(places)))
     items[:] = [*(item for item in items if here not in item.path.parents), *ours]
