@@ -13,7 +13,7 @@ from tests.chaos.run import Extent, Run
 SEED = 4
 STRUCK = ("bedrock.cut", "stepfunctions.duplicate_start")
 SMALL = Extent(
-    kills=15,
+    kills=10,
     pace_ms=30,
     faults=(*faults.POSTS, *(fault for fault in faults.ALL if fault.name in STRUCK)),
     redeployments=1,
