@@ -72,15 +72,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     except CicadaError as error:
         logger.info("frame refused", extra={"code": error.code, "why": str(error)})
         metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
-        detail = error.detail if isinstance(error, InvalidMessage) else None
-        if isinstance(error, Unauthorized):
-            detail = str(error)
-        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=detail)))
+        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=_detail(error))))
     if not isinstance(action, Ping):
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
     return _reply(action_handlers.handle(action, caller))
+
+
+def _detail(error: CicadaError) -> str | None:
+    """What the client may read beside the code's sentence: of other errors, the words are for the log alone."""
+    match error:
+        case InvalidMessage():
+            return error.detail
+        case Unauthorized():
+            return str(error)
+        case _:
+            return None
 
 
 def _reply(frame: str) -> dict[str, Any]:
