@@ -47,7 +47,8 @@ from cicada.retrieval.pipelines.stages import StageRunner, usd_of
 from cicada.retrieval.pipelines.state import State, Wanted
 from cicada.retrieval.pipelines.wiring import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
-from cicada_cli.deployment import LOCAL_REGION, Aws
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import LOCAL_REGION
 from cicada_evaluation.confidence import paired_difference
 from cicada_evaluation.standin import embedding_endpoint
 from cicada_local.bedrock.minilm import MiniLM

@@ -19,23 +19,19 @@ setting of AWS that names an account or region.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from cicada_cli.aws import Aws, DeploymentNotFound
 from cicada_cli.exits import UsageError
 from cicada_cli.page_config import PageConfig
 from cicada_client.sign_in_store import SignInStore
-
-if TYPE_CHECKING:
-    from botocore.config import Config
 
 DEFAULT_STACK_PREFIX = "Cicada"
 STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
@@ -56,17 +52,6 @@ _RETRIES = 3
 
 _NAMES_OF_AWS = ("CICADA_STACK_PREFIX", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
 """Variables that name an account or region to look for a deployment in."""
-
-_NOTHING_OF_THE_USER = {
-    "profile": (None, None, None, None),
-    "config_file": (None, None, os.devnull, None),
-    "credentials_file": (None, None, os.devnull, None),
-}
-"""Where botocore looks for the user's AWS settings, each by configuration file, environment, default and type."""
-
-
-class DeploymentNotFound(UsageError):
-    """Nothing says where to ask; the message says what was tried and what helps."""
 
 
 @dataclass(frozen=True)
@@ -91,40 +76,6 @@ class DeploymentChoice:
     region: str | None = None
     endpoint_url: str | None = None
     stack_prefix: str | None = None
-
-
-@dataclass(frozen=True)
-class Aws:
-    """How to reach the deployment's AWS services."""
-
-    profile: str | None = None
-    region: str | None = None
-    endpoint_url: str | None = None
-    local: bool = False  # the endpoint is a local cloud's: any credentials do, and none of the user's are sent to it
-
-    def client(self, service: str, config: Config) -> Any:
-        """A boto3 client.
-
-        Raises:
-            DeploymentNotFound: the profile does not exist, no region is named, or the endpoint is no URL.
-        """
-        import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-        from botocore.session import Session
-
-        try:
-            if self.local:
-                own = Session(session_vars=_NOTHING_OF_THE_USER)
-                own.set_credentials("local", "local")
-                session = boto3.Session(botocore_session=own, region_name=self.region)
-                config = config.merge(Config(proxies={}))
-            else:
-                region = self.region or os.environ.get("AWS_REGION")  # boto3 itself knows AWS_DEFAULT_REGION alone
-                session = boto3.Session(profile_name=self.profile, region_name=region)
-            return session.client(service, endpoint_url=self.endpoint_url, config=config)
-        except (BotoCoreError, ValueError) as error:
-            raise DeploymentNotFound(str(error)) from error
 
 
 _OUTPUTS = {

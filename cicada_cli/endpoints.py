@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.exits import UsageError
 
 if TYPE_CHECKING:  # boto3 is loaded by the commands that need it

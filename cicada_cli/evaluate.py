@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from cicada.errors import CicadaError, CorpusInvalid, SettingsInvalid
-from cicada_cli.deployment import LOCAL_REGION, Aws, Deployment
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import LOCAL_REGION, Deployment
 from cicada_cli.evaluate_options import EvaluateOptions
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cicada_cli.answers_options import LEFT_OUT, NONE, REMOVED, AskedAnswers
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.endpoints import models_at, read_endpoints
 from cicada_cli.exits import UsageError
 from cicada_evaluation.standin import WRITER_ID

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.endpoints import models_at, read_endpoints
 from cicada_cli.exits import Exit, UsageError
 from cicada_evaluation.errors import EvaluationRefused

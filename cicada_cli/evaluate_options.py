@@ -10,7 +10,7 @@ from pathlib import Path
 from cicada.protocol.actions import MAX_TOP_K
 from cicada_cli.answers_options import AskedAnswers, add_answers_arguments, given_without_answers
 from cicada_cli.argument_types import positive
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.exits import UsageError
 from cicada_evaluation.measures import DEFAULT_RECALL
 from cicada_evaluation.modes import MODES, PIPELINES, SHARD_MODES

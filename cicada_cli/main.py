@@ -19,15 +19,14 @@ from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
 from cicada_cli.ask import QuestionScope, ask
+from cicada_cli.aws import Aws
 from cicada_cli.chat import Chat, history_file, remembered_lines
 from cicada_cli.credentials import token_source
 from cicada_cli.deployment import (
     CHAT,
-    DEFAULT_STACK_PREFIX,
     INDEX,
     LOGIN,
     STACKS,
-    Aws,
     Deployment,
     DeploymentChoice,
     discover,
@@ -43,6 +42,7 @@ from cicada_cli.login import add_login, login, logout, store_of_user, whoami
 from cicada_cli.output import Notes, Parser, complain, console
 from cicada_cli.search import search
 from cicada_cli.session import ClientSession
+from cicada_cli.shared_options import add_aws, add_connection, add_filter, add_index, add_metadata, add_scope
 from cicada_cli.text import clipped, one_line
 from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
 from cicada_cli.users import add_users
@@ -95,31 +95,31 @@ def build_parser() -> argparse.ArgumentParser:
 
     asking = commands.add_parser("ask", help="ask one question", description="Ask one question.")
     asking.add_argument("question", help="1 to 4,000 characters; - reads it from standard input")
-    _add_scope(asking)
+    add_scope(asking)
     asking.add_argument(
         "--json", action="store_true", help="print only events to standard output, one JSON object per line"
     )
     asking.add_argument("--no-sources", action="store_true", help="omit the list of sources")
-    _add_connection(asking)
+    add_connection(asking)
     asking.set_defaults(run=_ask)
 
     chatting = commands.add_parser("chat", help="ask one question after another", description="Ask interactively.")
-    _add_scope(chatting)
-    _add_connection(chatting)
+    add_scope(chatting)
+    add_connection(chatting)
     chatting.set_defaults(run=_chat)
 
-    add_users(commands, _users, _add_aws)
-    add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, _add_aws)
+    add_users(commands, _users, add_aws)
+    add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, add_aws)
 
-    add_load(commands, _load, _add_index)
-    add_unload(commands, _unload, _add_index)
+    add_load(commands, _load, add_index)
+    add_unload(commands, _unload, add_index)
 
     searching = commands.add_parser("search", help="search without an answer", description="Search the index.")
     searching.add_argument("query", help="what to look for")
-    _add_filter(searching, "--episode", "only this episode")
-    _add_filter(searching, "--speaker", "only what this character says")
-    _add_filter(searching, "--collection", "only this collection")
-    _add_metadata(searching)
+    add_filter(searching, "--episode", "only this episode")
+    add_filter(searching, "--speaker", "only what this character says")
+    add_filter(searching, "--collection", "only this collection")
+    add_metadata(searching)
     searching.add_argument(
         "--mode",
         choices=get_args(SearchMode),
@@ -141,10 +141,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="only hits with at least this score, 0 to 1 (default: %(default)s)",
     )
     searching.add_argument("--json", action="store_true", help="the hits as a JSON object")
-    _add_index(searching)
+    add_index(searching)
     searching.set_defaults(run=_search)
 
-    retrieve.add_retrieve(commands, _retrieve, _add_filter, _add_metadata, _add_index)
+    retrieve.add_retrieve(commands, _retrieve, add_filter, add_metadata, add_index)
 
     evaluating = commands.add_parser(
         "eval",
@@ -152,15 +152,15 @@ def build_parser() -> argparse.ArgumentParser:
         description="Measure retrieval or answers on judged sets, compare, and gate.",
     )
     add_arguments(evaluating)
-    _add_index(evaluating)
+    add_index(evaluating)
     evaluating.set_defaults(run=_evaluate)
     _add_upkeep(commands)
-    engine.add_engine(commands, _load_engine, _add_aws)
-    ingest.add_ingest(commands, _ingest_report, _ingest_run, _add_aws)
+    engine.add_engine(commands, _load_engine, add_aws)
+    ingest.add_ingest(commands, _ingest_report, _ingest_run, add_aws)
     _add_trace(commands)
-    breakers.add_breakers(commands, _breakers, _add_aws)
-    profiles.add_profile(commands, _profile, _add_connection)
-    doctors.add_doctor(commands, _doctor, _add_connection)
+    breakers.add_breakers(commands, _breakers, add_aws)
+    profiles.add_profile(commands, _profile, add_connection)
+    doctors.add_doctor(commands, _doctor, add_connection)
     return parser
 
 
@@ -222,7 +222,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     for command in actions.choices.values():
         group = command.add_argument_group("deployment")
         group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
-        _add_aws(group)
+        add_aws(group)
 
 
 def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -244,66 +244,8 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--every-line", action="store_true", help="also show log lines that are not steps")
     parser.add_argument("--json", action="store_true", help="the timeline as a JSON object")
-    _add_aws(parser.add_argument_group("deployment"))
+    add_aws(parser.add_argument_group("deployment"))
     parser.set_defaults(run=_trace)
-
-
-def _add_scope(parser: argparse.ArgumentParser) -> None:
-    _add_filter(parser, "--episode", "search only this episode")
-    _add_filter(parser, "--collection", "search only this collection")
-    parser.add_argument(
-        "--top-k", type=argument_types.top_k, metavar="N", help="passages to retrieve (default: the deployment's)"
-    )
-
-
-def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None:
-    parser.add_argument(option, action="append", default=[], help=f"{told}; can be repeated (default: all)")
-
-
-def _add_metadata(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metadata",
-        type=argument_types.metadata,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="only passages with this metadata, source among it; the values of a repeated key are alternatives",
-    )
-
-
-def _add_connection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("connection")
-    group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
-    group.add_argument("--page", metavar="URL", help="the deployment's page, which names the URL (CICADA_PAGE)")
-    token = group.add_mutually_exclusive_group()
-    token.add_argument(
-        "--token", help="the token to connect with (CICADA_TOKEN); others can see it in the list of processes"
-    )
-    token.add_argument("--token-file", type=Path, metavar="FILE", help="a file that holds it, read at every connection")
-    _add_aws(group)
-
-
-def _add_index(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("deployment")
-    group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
-    group.add_argument(
-        "--embedding-model", metavar="ID", help="the model that it is embedded with (CICADA_EMBEDDING_MODEL_ID)"
-    )
-    group.add_argument(
-        "--dimensions", type=int, metavar="N", help="the length of its vectors (CICADA_EMBEDDING_DIMENSIONS)"
-    )
-    _add_aws(group)
-
-
-def _add_aws(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--profile", help="AWS profile of the account to look for the deployment in (AWS_PROFILE)")
-    group.add_argument("--region", help="AWS region of the deployment (AWS_REGION)")
-    group.add_argument("--endpoint-url", metavar="URL", help="AWS endpoint URL (AWS_ENDPOINT_URL)")
-    group.add_argument(
-        "--stack-prefix",
-        metavar="PREFIX",
-        help=f"prefix of the deployment's stack names (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
-    )
 
 
 def _ask(args: argparse.Namespace) -> Exit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.endpoints import models_at
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them

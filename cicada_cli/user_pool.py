@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cicada_cli.deployment import Aws
+    from cicada_cli.aws import Aws
 
 PASSWORD_CHARS = 20
 """Of a temporary password."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.doctor.command import PROFILE_VARIABLE, region_of
 from cicada_cli.exits import UsageError
 from cicada_deploy.cdk import ROOT, Cdk

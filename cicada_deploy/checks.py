@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from cicada_cli.deployment import DEFAULT_STACK_PREFIX, STACKS, Aws, DeploymentChoice, discover
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, STACKS, DeploymentChoice, discover
 from cicada_cli.doctor.account import identify
 from cicada_cli.doctor.changes import can_change, check_changes, read_assembly
 from cicada_cli.doctor.command import ports_of

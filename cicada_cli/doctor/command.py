@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cicada_cli.aws import Aws
 from cicada_cli.credentials import token_source
-from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, LOCAL_SETTINGS, Aws, Deployment
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, LOCAL_SETTINGS, Deployment
 from cicada_cli.doctor.findings import Status, worst
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import say, say_json

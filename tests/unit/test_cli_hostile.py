@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError as AwsError
 
-from cicada_cli import deployment, main
+from cicada_cli import aws, deployment, main
 from cicada_cli.main import build_parser
 from cicada_cli.text import printable
 from cicada_client import ConnectionLost
@@ -148,7 +148,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    monkeypatch.setattr(deployment.Aws, "client", lambda *_: EvilClient(error))
+    monkeypatch.setattr(aws.Aws, "client", lambda *_: EvilClient(error))
 
 
 def run(capsys: pytest.CaptureFixture[str], argv: list[str]) -> str:

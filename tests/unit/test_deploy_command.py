@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_deploy import __main__ as command
 from cicada_deploy import cdk
 from cicada_deploy.cdk import Cdk

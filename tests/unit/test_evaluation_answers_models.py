@@ -11,7 +11,7 @@ import pytest
 from cicada.errors import SettingsInvalid
 from cicada.models.openai_chat import OpenAiTextModel
 from cicada_cli.answers_options import AskedAnswers
-from cicada_cli.deployment import Aws
+from cicada_cli.aws import Aws
 from cicada_cli.endpoints import key_variable, read_endpoints
 from cicada_cli.evaluate_answers import plan_of, unanswerable_of
 from cicada_cli.exits import UsageError

@@ -23,7 +23,8 @@ from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.run_records import Batch
 from cicada.ingest.incoming.turns import take_turn
 from cicada_cli import ingest
-from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.main import main
 from tests.wire.ingest_machine import ingest_machine

@@ -13,7 +13,8 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from cicada.retrieval.ports import SearchQuery
-from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import Deployment
 from cicada_cli.load import load
 from cicada_cli.load_options import LoadOptions
 from cicada_cli.main import main

@@ -13,17 +13,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from cicada_cli.aws import Aws, DeploymentNotFound
 from cicada_cli.credentials import token_source
-from cicada_cli.deployment import (
-    CHAT,
-    INDEX,
-    LOCAL_FILE,
-    Aws,
-    Deployment,
-    DeploymentChoice,
-    DeploymentNotFound,
-    discover,
-)
+from cicada_cli.deployment import CHAT, INDEX, LOCAL_FILE, Deployment, DeploymentChoice, discover
 from cicada_cli.exits import UsageError
 
 LOCAL_URL = "ws://localhost:4600/_ws/api/live"

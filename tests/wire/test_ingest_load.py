@@ -21,7 +21,8 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from cicada_cli import load as load_command
-from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.load import load
 from cicada_cli.load_options import LoadOptions

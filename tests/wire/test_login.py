@@ -17,7 +17,8 @@ from typing import Any
 import jwt
 import pytest
 
-from cicada_cli.deployment import CHAT, Aws, Deployment, DeploymentChoice, discover
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import CHAT, Deployment, DeploymentChoice, discover
 from cicada_cli.exits import Exit
 from cicada_cli.login import login, logout, whoami
 from cicada_cli.main import main

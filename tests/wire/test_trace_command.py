@@ -20,7 +20,8 @@ from cicada import request_trace
 from cicada.breakers.decide import Breaker
 from cicada.breakers.dynamodb import DynamoDbBreakerStore
 from cicada_cli import log_groups, trace
-from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.aws import Aws
+from cicada_cli.deployment import Deployment
 from cicada_cli.log_groups import Insights as Queries
 from cicada_cli.log_groups import LogsUnavailable
 from cicada_cli.main import main
