@@ -109,7 +109,9 @@ class ActionHandlers:
     # --- ask ---
 
     def _ask(self, ask: Ask, caller: Caller) -> str:
-        question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant)
+        question = Question(
+            ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant, caller.groups
+        )
         classification = classify(ask.query)
         strategy = entry_strategy(classification.route, knowledge=self.knowledge, agents=self.agents)
         accepted = dump_event(

@@ -333,6 +333,7 @@ def _head(key: RequestKey, item: Item) -> RequestHead:
             episodes=tuple(question["episodes"]),
             top_k=question["top_k"],
             tenant=question.get("tenant"),
+            groups=tuple(question.get("groups", ())),
         ),
         origin=item["origin"]["S"],
         accepted_at_ms=int(item["accepted_at_ms"]["N"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cicada.protocol.events import Degraded, StrategyFailure, StrategyName, event_frame
@@ -47,6 +47,8 @@ class Question:
     top_k: int | None = None
     tenant: str | None = None
     """The asker's, if the token names one: earlier answers may be shared within it."""
+    groups: tuple[str, ...] = field(default=(), compare=False)
+    """The asker's when it was asked: they say which collections may be read. A newer token may name others."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""Who may read which collections: rules by the groups of a user's token, and what they allow one asker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Readers = tuple[str, ...]
+"""The groups that may read a collection; a member of any may. Empty: nobody may."""
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The collections that one asker may read: all or none, except for those that are named."""
+
+    others: bool
+    """Whether collections that are not in ``exceptions`` may be read."""
+    exceptions: frozenset[str] = frozenset()
+    groups: tuple[str, ...] = field(default=(), compare=False)
+    """The asker's groups, for a search engine with access rules of its own."""
+
+    def allows(self, collection: str) -> bool:
+        """Whether the asker may read a collection."""
+        return self.others != (collection in self.exceptions)
+
+    @property
+    def key(self) -> str:
+        """Equal for askers with equal rights, and for no others."""
+        return "\n".join(["all but" if self.others else "none but", *sorted(self.exceptions)])
+
+
+EVERYTHING = Readable(others=True)
+"""For administrators, who can read the index itself."""
+NOTHING = Readable(others=False)
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """Who may read each collection."""
+
+    default: Literal["everybody", "nobody"] = "everybody"
+    """Who may read a collection without a rule."""
+    readers: Mapping[str, Readers] = field(default_factory=dict)
+    """By collection."""
+
+    def readable(self, groups: tuple[str, ...]) -> Readable:
+        """What a member of these groups may read."""
+        others = self.default == "everybody"
+        mine = frozenset(groups)
+        differing = {name for name, readers in self.readers.items() if bool(mine.intersection(readers)) != others}
+        return Readable(others, frozenset(differing), groups)
