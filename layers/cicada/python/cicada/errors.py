@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from cicada.models.ports import Usage
 
+MAX_BLOCKED_MESSAGE_CHARS = 500
+"""Amazon Bedrock's own limit of a guardrail's messages."""
+
 
 class CicadaError(Exception):
     """A failure with a stable code, a sentence for the client, and whether asking again can help."""
 
     code: ClassVar[str] = "internal"
-    told: ClassVar[str] = "Something went wrong on our side."
+    told: str = "Something went wrong on our side."
     retryable: ClassVar[bool] = False
 
 
@@ -191,9 +194,24 @@ class AnswerTruncated(AnswerIncomplete):
 
 
 class AnswerBlocked(AnswerIncomplete):
-    """A guardrail or content filter intervened: the text so far may not be shown either."""
+    """A guardrail or content filter intervened: the text so far may not be shown either.
+
+    It ends the request: another strategy must not answer what was blocked.
+    """
 
     code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
+
+    def __init__(self, message: str = "", *, told: str | None = None) -> None:
+        """``told`` is the guardrail's configured message; its first :data:`MAX_BLOCKED_MESSAGE_CHARS` are shown."""
+        super().__init__(message)
+        if told is not None and told.strip():
+            self.told = told.strip()[:MAX_BLOCKED_MESSAGE_CHARS]
+
+
+class GuardrailUnavailable(ModelError):
+    """The guardrail could not check a text, so the text is not used."""
+
+    code, told, retryable = "guardrail_unavailable", "The answer could not be checked. Please try again shortly.", True
 
 
 class AnswerMalformed(AnswerIncomplete):
