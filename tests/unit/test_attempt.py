@@ -337,7 +337,7 @@ def test_a_reader_that_blocks_holds_up_nobody_else():
 
 def test_an_answer_that_grows_too_long_ends_with_an_error_of_its_own():
     world = World(*["x" * 10_000] * (MAX_LOG_BYTES // 10_000 + 2))
-    assert world.run().outcome == "too_long"
+    assert world.run().outcome == "ended"
     last = world.events()[-1]
     assert (last["type"], last["code"]) == ("error", "answer_too_long")
 
@@ -574,7 +574,7 @@ def test_a_request_whose_time_is_up_is_ended_before_another_attempt():
     with pytest.raises(StreamBroken):
         world.run()
     world.now_s += 300
-    assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "out_of_time"
+    assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "ended"
     last = world.seen()[-1]
     assert (last["type"], last["code"], last["retryable"]) == ("error", "out_of_time", True)
     assert [(one["strategy"], one["code"]) for one in last["failed"]] == [("rag", "stream_broken")]

@@ -21,6 +21,8 @@ class CicadaError(Exception):
     code: ClassVar[str] = "internal"
     told: str = "Something went wrong on our side."
     retryable: ClassVar[bool] = False
+    final: ClassVar[bool] = False
+    """Whether it ends the request: no other strategy is tried."""
 
 
 # --- what a client sent ---
@@ -86,6 +88,7 @@ class AnswerTooLong(CicadaError):
     """The answer exceeded the log's limit."""
 
     code, told = "answer_too_long", "The answer grew too long and was stopped."
+    final = True
 
 
 class DeliveryUnavailable(CicadaError):

@@ -34,7 +34,7 @@ from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import LogEntry, RequestHead, RequestKey
-from cicada.errors import AnswerTooLong, CicadaError, OutOfTime, RequestUnknown, StreamBroken
+from cicada.errors import CicadaError, OutOfTime, RequestUnknown, StreamBroken
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
     Complete,
@@ -65,10 +65,10 @@ class AttemptOutcome:
     """How an attempt ended, for the workflow and the metrics.
 
     ``superseded``: another attempt, another execution or a cancellation came first, so nothing was changed.
-    ``too_long``, ``out_of_time``: the request ended with that error; no other strategy is tried.
+    ``ended``: the request ended with an error; no other strategy is tried.
     """
 
-    outcome: Literal["answered", "superseded", "too_long", "out_of_time"]
+    outcome: Literal["answered", "superseded", "ended"]
     metrics: Metrics | None = None
 
 
@@ -173,7 +173,7 @@ class AttemptRunner:
         log_fault(logger, "attempt failed", error, attempt=head.attempt)
         failed = tried(head, strategy_failures(task.failures, task.entry))
         ended = self._end(head, error, failed, still=lambda stored: stored.attempt == head.attempt)
-        return AttemptOutcome("out_of_time" if ended else "superseded")
+        return AttemptOutcome("ended" if ended else "superseded")
 
     @store_required()
     def _end(
@@ -242,16 +242,15 @@ class AttemptRunner:
             log_event(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
             self._take_back(head, made)
             return AttemptOutcome("superseded")
-        except AnswerTooLong as error:
+        except CicadaError as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
+            if not error.final:
+                raise
             mine = outbox.head
             owner = (mine.attempt, mine.worker)
             ended = self._end(mine, error, mine.failed, still=lambda stored: (stored.attempt, stored.worker) == owner)
             self._take_back(head, made)
-            return AttemptOutcome("too_long" if ended else "superseded")
-        except CicadaError as error:
-            log_fault(logger, "attempt failed", error, attempt=head.attempt)
-            raise
+            return AttemptOutcome("ended" if ended else "superseded")
         log_complete(complete)
         self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
