@@ -429,6 +429,12 @@ class DocumentConflict(DocumentRefused):
     code, told = "document_conflict", "A document of that source has another workflow_id."
 
 
+class AuditUnavailable(CicadaError):
+    """A change of an administrator's could not be recorded, and was therefore not made."""
+
+    code, told, retryable = "audit_unavailable", "The change could not be recorded, so it was not made.", True
+
+
 class SettingsInvalid(CicadaError):
     """A setting is missing or out of range; the message names it."""
 
