@@ -62,6 +62,12 @@ def test_a_marker_is_forgotten_when_no_token_can_be_that_old(client: Any, revoca
     assert int(item["expires_at"]["N"]) == 100 + KEPT_S
 
 
+def test_a_marker_does_not_name_its_subject(client: Any, revocations: DynamoDbRevocations) -> None:
+    revocations.revoke("mara", up_to=100)
+    (item,) = client.scan(TableName=TABLE)["Items"]
+    assert "mara" not in str(item)
+
+
 def test_markers_that_cannot_be_read_let_nobody_through(client: Any, revocations: DynamoDbRevocations) -> None:
     client.delete_table(TableName=TABLE)
     with pytest.raises(RevocationFault) as fault:

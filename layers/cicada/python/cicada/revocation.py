@@ -1,11 +1,12 @@
 """Refuses the tokens of users whose access was revoked, before the tokens expire.
 
 A marker per subject, in the requests' table, holds a time: tokens that were issued up to it are refused. A user who may
-return signs in again and has newer tokens.
+return signs in again and has newer tokens. A marker outlives what is stored of an erased user, so it names no subject.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import Any, Protocol
 
@@ -54,9 +55,8 @@ class DynamoDbRevocations:
     def not_before(self, subject: str) -> int | None:
         """See the port. Strongly consistent: a revocation holds from the next frame on."""
         with faults_as(RevocationFault):
-            found = self._client.get_item(TableName=self._table, Key=_key(subject), ConsistentRead=True)
-        item: Item | None = found.get("Item")
-        return None if item is None else int(item["not_before"]["N"])
+            found = self._client.get_item(TableName=self._table, Key=marker_key(subject), ConsistentRead=True)
+        return not_before_of(found.get("Item"))
 
     def revoke(self, subject: str, *, up_to: int) -> None:
         """See the port."""
@@ -64,12 +64,22 @@ class DynamoDbRevocations:
             with faults_as(RevocationFault):
                 self._client.put_item(
                     TableName=self._table,
-                    Item=_key(subject) | attributes(not_before=up_to, expires_at=up_to + KEPT_S),
+                    Item=marker_key(subject) | attributes(not_before=up_to, expires_at=up_to + KEPT_S),
                     ConditionExpression="attribute_not_exists(pk) OR not_before < :up_to",
                     ExpressionAttributeValues={":up_to": {"N": str(up_to)}},
                 )
         except ConditionFailed:
             pass  # a later revocation includes this one
+
+
+def marker_key(subject: str) -> dict[str, Any]:
+    """The key of a subject's marker: a digest, which no other item's key begins with."""
+    return attributes(pk=f"revoked#{hashlib.sha256(subject.encode()).hexdigest()}", sk="revocation")
+
+
+def not_before_of(marker: Item | None) -> int | None:
+    """The time up to which a marker refuses tokens, in epoch seconds; None if there is no marker."""
+    return None if marker is None else int(marker["not_before"]["N"])
 
 
 def refuse_revoked(caller: Caller, revocations: Revocations) -> None:
@@ -86,8 +96,3 @@ def refuse_revoked(caller: Caller, revocations: Revocations) -> None:
         raise DeliveryUnavailable from fault
     if not_before is not None and (caller.issued_at or 0) <= not_before:
         raise Unauthorized("the user's tokens were revoked")
-
-
-def _key(subject: str) -> dict[str, Any]:
-    # A request's key begins with a UUID, so that no subject can be chosen to collide with one.
-    return attributes(pk=f"revoked#{subject}", sk="revocation")
