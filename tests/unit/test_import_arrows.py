@@ -17,8 +17,8 @@ CHAIN = re.search(
 )
 STEPS = [[name.strip() for name in step.split(",")] for step in (CHAIN[1] if CHAIN else "").split("→")]
 HEIGHT = {name: -step for step, names in enumerate(STEPS) for name in names}
-OF_A_TYPE_ALONE = {("cicada.errors", "cicada.models.ports")}
-"""A failure can carry what was used up to it: imported for the type checker alone."""
+OF_A_TYPE_ALONE = {("cicada.errors", "cicada.models.ports"), ("cicada.errors", "cicada.usage.limits")}
+"""A failure can carry what was used up to it, or the limit that is reached: imported for the type checker alone."""
 MAY_IMPORT = {
     "app": {"cicada", "stacks"},
     "benchmarks": {

@@ -11,6 +11,7 @@ from cicada.attempts.chain import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
 from cicada.protocol.events import Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure
+from cicada.usage.limits import LimitState
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
@@ -45,7 +46,9 @@ def test_every_message_and_field_is_documented(message):
 
 
 @pytest.mark.parametrize(
-    "part", [Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure], ids=lambda part: part.__name__
+    "part",
+    [Citation, Degraded, LimitState, Metrics, Reason, Reused, Source, StrategyFailure],
+    ids=lambda part: part.__name__,
 )
 def test_every_field_of_an_events_parts_is_documented(part):
     for name, field in part.model_fields.items():

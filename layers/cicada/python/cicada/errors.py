@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from cicada.models.ports import Usage
+    from cicada.usage.limits import LimitState
 
 MAX_BLOCKED_MESSAGE_CHARS = 500
 """Amazon Bedrock's own limit of a guardrail's messages."""
@@ -73,6 +74,32 @@ class RequestConflict(CicadaError):
     """A ``requestId`` was used again for another question."""
 
     code, told = "request_conflict", "That requestId already belongs to another question."
+
+
+# --- limits on use ---
+
+
+class LimitReached(CicadaError):
+    """The question could pass a limit on use, so it was not accepted."""
+
+    code, told, retryable = "limit_reached", "A limit on use is reached. Please ask again later.", True
+
+    def __init__(self, limit: LimitState) -> None:
+        """``limit``: the one that is reached, as the client is told of it."""
+        super().__init__(f"{limit.account}: {limit.limit}")
+        self.limit = limit
+
+
+class SpendingStopped(LimitReached):
+    """An administrator has stopped all spending."""
+
+    code, told, retryable = "spending_stopped", "Answering is stopped at the moment.", False
+
+
+class LimitsUnavailable(CicadaError):
+    """It could not be told whether a limit is reached, so the question was not accepted."""
+
+    code, told, retryable = "limits_unavailable", "The limits on use could not be checked. Please try again.", True
 
 
 # --- what stops an answer ---

@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from cicada.corpus.passages import CitedLocator, CorpusModel
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, LimitReached
 from cicada.profiles.record import Kind, Operation
 from cicada.profiles.record import Verdict as VerdictWord
 from cicada.protocol.actions import PROTOCOL_VERSION
+from cicada.usage.limits import LimitState
 
 MAX_EVENT_BYTES = 24 * 1024  # of an event in UTF-8: API Gateway's limit is 32 KB per frame, envelope included
 
@@ -306,6 +307,11 @@ class Complete(Event):
     )
     failed: tuple[StrategyFailure, ...] = Field((), description="why each of the others failed, in order")
     metrics: Metrics
+    limits: tuple[LimitState, ...] = Field(
+        (),
+        exclude_if=not_,
+        description="what is left of the asker's limits after this answer, as far as was known when it was asked",
+    )
 
 
 class Failed(Event):
@@ -373,11 +379,21 @@ class Refused(Reply):
     message: str
     detail: str | None = Field(None, description="for the client's author: the field, and what is wrong with it")
     retryable: bool
+    limit: LimitState | None = Field(
+        None, exclude_if=not_, description="the limit that is reached; absent where another reason stands"
+    )
 
     @classmethod
     def of(cls, error: CicadaError, request_id: str | None = None, detail: str | None = None) -> Refused:
         """The reply to a frame that caused an error."""
-        return cls(request_id=request_id, code=error.code, message=error.told, detail=detail, retryable=error.retryable)
+        return cls(
+            request_id=request_id,
+            code=error.code,
+            message=error.told,
+            detail=detail,
+            retryable=error.retryable,
+            limit=error.limit if isinstance(error, LimitReached) else None,
+        )
 
 
 class GatewayFault(Payload):

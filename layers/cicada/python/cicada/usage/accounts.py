@@ -1,0 +1,152 @@
+"""The items of the table that count use, that override limits, and that stop all spending.
+
+====================================  ==============  =====================================================
+partition key                         sort key        what it holds
+====================================  ==============  =====================================================
+``usage#user#<owner>``                ``2026-11``     what a user has used in a month of UTC
+``usage#group#<shard>#<group>``       ``2026-11``     a part of what a group's members have used
+``usage#deployment#<shard>``          ``2026-11``     a part of what everybody has used
+``limits#user#<owner>``               ``limits``      a user's limits, where they differ from the settings'
+``limits#group#<group>``              ``limits``      a group's
+``limits#deployment``                 ``limits``      the deployment's, and the switch that stops all spending
+====================================  ==============  =====================================================
+
+A month's item counts ``tokens`` and ``microusd`` of the month, and those of a day as ``tokens_25`` and ``microusd_25``:
+what was used, and what is reserved for open requests (``reserved_tokens``, ``reserved_microusd``). ``requests`` are
+those that have ended, ``open`` those that have a reservation. ``minute`` is the minute of the last question in minutes
+since the epoch, ``minute_requests`` how many questions it has seen. All are whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cicada.dynamodb import Item, attributes
+from cicada.usage.limits import MICRO, AccountKind, LimitName
+
+POOL_SHARDS = 8
+"""Items over which a group's or the deployment's use is spread: one item takes some hundred writes a second only."""
+KEPT_S = 400 * 24 * 3600
+"""How long a month's use is kept."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A moment's minute, day and month."""
+
+    minute: int
+    """Minutes since the epoch."""
+    day: int
+    """Of the month."""
+    month: str
+    """Such as 2026-11."""
+
+    @classmethod
+    def at(cls, now_s: float) -> Window:
+        """The window of a moment in epoch seconds."""
+        now = datetime.fromtimestamp(now_s, UTC)
+        return cls(int(now_s // 60), now.day, f"{now:%Y-%m}")
+
+    def ends_at_ms(self, limit: LimitName) -> int | None:
+        """When the window of a limit ends, in epoch milliseconds; None for a limit without one."""
+        if limit == "requestsOpen":
+            return None
+        if limit == "requestsMinute":
+            return (self.minute + 1) * 60_000
+        begins = datetime.fromisoformat(f"{self.month}-{self.day:02}").replace(tzinfo=UTC)
+        ends = begins + timedelta(days=1) if limit.endswith("Day") else (begins.replace(day=28) + timedelta(days=4))
+        return int((ends if limit.endswith("Day") else ends.replace(day=1)).timestamp() * 1000)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whose use an item counts."""
+
+    kind: AccountKind
+    name: str = ""
+    """The user's, who is the owner of requests, or the group's."""
+    shard: int | None = None
+    """Of a pool."""
+
+    def key(self, month: str) -> dict[str, Any]:
+        """The key of the item of a month."""
+        match self.kind:
+            case "user":
+                pk = f"usage#user#{self.name}"
+            case "group":
+                pk = f"usage#group#{self.shard}#{self.name}"
+            case "deployment":
+                pk = f"usage#deployment#{self.shard}"
+        return attributes(pk=pk, sk=month)
+
+    @property
+    def limits_key(self) -> dict[str, Any]:
+        """The key of the item that overrides its limits."""
+        return attributes(pk="#".join(("limits", self.kind, *([self.name] if self.name else ()))), sk="limits")
+
+
+def user(owner: str) -> Account:
+    """The account of a user."""
+    return Account("user", owner)
+
+
+def pool(kind: AccountKind, name: str = "") -> tuple[Account, ...]:
+    """The accounts over which the use of a group, or of the deployment, is spread."""
+    return tuple(Account(kind, name, shard) for shard in range(POOL_SHARDS))
+
+
+@dataclass(frozen=True)
+class Use:
+    """What an account has used in a month, and in one of its days."""
+
+    requests: int = 0
+    open: int = 0
+    minute: int = 0
+    minute_requests: int = 0
+    tokens: int = 0
+    """Used and reserved."""
+    microusd: int = 0
+    reserved_tokens: int = 0
+    reserved_microusd: int = 0
+    day_tokens: int = 0
+    day_microusd: int = 0
+
+    @classmethod
+    def of(cls, item: Item | Mapping[str, Any], day: int) -> Use:
+        """What an item counts; nothing where it is empty."""
+        return cls(
+            **{
+                name: int(item[stored]["N"])
+                for name in cls.__dataclass_fields__
+                if (stored := stored_name(name, day)) in item
+            }
+        )
+
+    def __add__(self, other: Use) -> Use:
+        """The sum over the shards of a pool; its minute is the latest."""
+        minute = max(self.minute, other.minute)
+        summed = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in self.__dataclass_fields__
+            if name not in ("minute", "minute_requests")
+        }
+        last = sum(use.minute_requests for use in (self, other) if use.minute == minute)
+        return Use(**summed, minute=minute, minute_requests=last)
+
+    @property
+    def used_tokens(self) -> int:
+        """Of the month, without what is reserved."""
+        return self.tokens - self.reserved_tokens
+
+    @property
+    def used_usd(self) -> float:
+        """Of the month, without what is reserved."""
+        return (self.microusd - self.reserved_microusd) / MICRO
+
+
+def stored_name(name: str, day: int) -> str:
+    """The attribute that holds a field of :class:`Use`."""
+    return f"{name.removeprefix('day_')}_{day:02}" if name.startswith("day_") else name
