@@ -38,6 +38,7 @@ from cicada.corpus.passages import ScriptLocator
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Filters, SearchQuery
+from cicada.rights import EVERYTHING
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.minilm import MiniLM
 
@@ -100,7 +101,7 @@ def prompts(script: Path, most: int | None, embedder: MiniLmEmbedder) -> dict[st
     retriever = retriever_over(items, SAMPLE, embedder)
 
     def asked(text: str, right: frozenset[str], filters: Filters) -> Asked:
-        hits = retriever.search(SearchQuery(text, filters)).hits
+        hits = retriever.search(SearchQuery(text, filters, readable=EVERYTHING)).hits
         sources = number_sources(hits[:PROMPT_PASSAGES])
         return Asked(text, right, sources, rag_prompt(text, sources))
 

@@ -15,6 +15,7 @@ from cicada.ingest.contracts import Recipe
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.contracts import Catalogue, catalogue_of
+from cicada.rights import EVERYTHING
 from cicada.text.names import bare_key
 from tests.support.object_stores import InMemoryStore
 
@@ -106,6 +107,6 @@ def campaign(folder: Path) -> Iterator[tuple[IndexReader, Catalogue]]:
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     try:
         reader.warm_up()
-        yield reader, catalogue_of(reader.current().manifest)
+        yield reader, catalogue_of(reader.current().manifest, EVERYTHING)
     finally:
         reader.close()

@@ -105,6 +105,7 @@ def _cicada(mode: str, queries: Vectors, texts: Sequence[str], *, stays_cold: bo
     from cicada.index.s3_direct import DirectS3Store
     from cicada.retrieval.ports import SearchQuery
     from cicada.retrieval.shards import ShardRetriever
+    from cicada.rights import EVERYTHING
 
     class ColdReader(IndexReader):
         """Loads nothing beside the searches."""
@@ -130,7 +131,7 @@ def _cicada(mode: str, queries: Vectors, texts: Sequence[str], *, stays_cold: bo
         retriever = ShardRetriever(reader, Embedder())
 
         def search(number: int) -> list[int]:
-            query = SearchQuery(texts[number], top_k=TOP_K, min_score=0.0, mode=mode)  # type: ignore[arg-type]
+            query = SearchQuery(texts[number], top_k=TOP_K, min_score=0.0, mode=mode, readable=EVERYTHING)  # type: ignore[arg-type]
             return [int(hit.passage.id.removeprefix("p")) for hit in retriever.search(query).hits]
 
         return search, lambda: reader.current().warm

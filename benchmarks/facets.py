@@ -35,6 +35,7 @@ from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.graph import EntityGraph
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever, row_filter
+from cicada.rights import EVERYTHING
 from tests.support.object_stores import InMemoryStore
 
 MODEL_ID, DIMENSIONS = "bench.random", 64
@@ -225,7 +226,7 @@ def counts_and_filters(reader: IndexReader, plain: Plain, peers: Sequence[tuple[
     def ours(field: str, filters: Filters) -> Callable[[], tuple[int, Counts]]:
         def run() -> tuple[int, Counts]:
             index.scopes.clear()  # a filter that was not asked for before
-            (found,) = facets.count([field], filters, limit=LIMIT).fields
+            (found,) = facets.count([field], filters, limit=LIMIT, readable=EVERYTHING).fields
             return found.unique, list(found.values)
 
         return run
@@ -262,10 +263,10 @@ def graph(reader: IndexReader, plain: Plain, peers: Sequence[tuple[str, Sql]]) -
     """The entity graph."""
     entities, everything = EntityGraph(reader), Filters()
     before = time.process_time()
-    entities.neighbours("name of 3", everything, limit=LIMIT, show=0)
+    entities.neighbours("name of 3", everything, limit=LIMIT, show=0, readable=EVERYTHING)
     print(f"{'graph: made, with the first answer':44} {(time.process_time() - before) * 1000:9.2f} ms")
     for name in ("name of 0", "name of 3", "name of 40000"):
-        found = entities.neighbours(name, everything, limit=LIMIT)
+        found = entities.neighbours(name, everything, limit=LIMIT, readable=EVERYTHING)
         told = f"graph: {found.unique:,} neighbours, {LIMIT} with 3 passages"
         asked, bare = median_ms(
             partial(entities.neighbours, name, everything, limit=LIMIT),
@@ -273,17 +274,19 @@ def graph(reader: IndexReader, plain: Plain, peers: Sequence[tuple[str, Sql]]) -
         )
         print(f"{told:44} {asked:9.2f} ms   (without passages {bare:.2f} ms)")
     for start, end in (("name of 3", "name of 40000"), ("name of 49000", "name of 40000")):
-        found_paths = entities.paths(start, end, everything, max_hops=4, limit=5)
+        found_paths = entities.paths(start, end, everything, max_hops=4, limit=5, readable=EVERYTHING)
         hops = len(found_paths.paths[0]) if found_paths.paths else 0
         (taken,) = median_ms(partial(entities.paths, start, end, everything, max_hops=4, limit=5))
         print(f"{f'graph: 5 paths of {hops} hops and more':44} {taken:9.2f} ms")
-    (unknown,) = median_ms(lambda: entities.neighbours("nane of 123", everything, limit=LIMIT))
+    (unknown,) = median_ms(lambda: entities.neighbours("nane of 123", everything, limit=LIMIT, readable=EVERYTHING))
     print(f"{'graph: an unknown name, with the closest':44} {unknown:9.2f} ms")
     others: list[tuple[str, Callable[[], list[int]]]] = [("Counter", plain.pairs)]
     others += [(name, sql.pairs) for name, sql in peers if name == "DuckDB"]
 
     def ours() -> list[int]:
-        return [tie.passages for tie in entities.cooccurring([], everything, limit=LIMIT, show=0).ties]
+        return [
+            tie.passages for tie in entities.cooccurring([], everything, limit=LIMIT, show=0, readable=EVERYTHING).ties
+        ]
 
     compare(f"graph: the {LIMIT} most frequent pairs of all", [("", ours), *others])
 
@@ -340,7 +343,7 @@ def _search(reader: IndexReader, mode: SearchMode, min_score: float) -> None:
     retriever = ShardRetriever(reader, RandomEmbedder())
     for number in range(20):
         text = f"w{number * 997 % 20_000} w17 w{number * 7_919 % 9_000}"
-        retriever.search(SearchQuery(text, Filters(), 10, min_score, mode))
+        retriever.search(SearchQuery(text, Filters(), 10, min_score, mode, readable=EVERYTHING))
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from cicada.delivery.record import RequestKey
 from cicada.models.ports import CallScope, Finished, Prompt, TextDelta, Usage
 from cicada.protocol.events import Source, StrategyName
 from cicada.retrieval.ports import SearchLimits, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.semantic_cache.ports import Looked
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -160,7 +161,7 @@ class _Reader(InMemoryConnections):
 
 
 def _sources() -> tuple[Source, ...]:
-    return number_sources(_Retriever(Latencies(search=0)).search(SearchQuery("", top_k=10)).hits)
+    return number_sources(_Retriever(Latencies(search=0)).search(SearchQuery("", top_k=10, readable=EVERYTHING)).hits)
 
 
 @contextmanager

@@ -25,17 +25,18 @@ from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from tests.support.damage import damage
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages
 
 QUERIES = (
-    SearchQuery("Line word3 of script", top_k=50, min_score=0.0),
-    SearchQuery("Line 7 word2", top_k=50, min_score=0.0, mode="dense"),
-    SearchQuery('word1 "of notes"', top_k=50, min_score=0.0, mode="keyword"),
-    SearchQuery("Line word5", Filters(speakers=("Jon",)), top_k=50, min_score=0.0),
-    SearchQuery("Line word5", Filters(collections=("notes",)), top_k=50, min_score=0.0),
+    SearchQuery("Line word3 of script", top_k=50, min_score=0.0, readable=EVERYTHING),
+    SearchQuery("Line 7 word2", top_k=50, min_score=0.0, mode="dense", readable=EVERYTHING),
+    SearchQuery('word1 "of notes"', top_k=50, min_score=0.0, mode="keyword", readable=EVERYTHING),
+    SearchQuery("Line word5", Filters(speakers=("Jon",)), top_k=50, min_score=0.0, readable=EVERYTHING),
+    SearchQuery("Line word5", Filters(collections=("notes",)), top_k=50, min_score=0.0, readable=EVERYTHING),
 )
 Answers = tuple[tuple[tuple[str, str, str, float], ...], ...]
 """For each query its hits: collection, id, text and score."""

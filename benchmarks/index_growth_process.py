@@ -99,6 +99,7 @@ def serve(task: Task) -> Served:
     """Search for the first time, become warm, and search on."""
     from cicada.retrieval.ports import SearchQuery
     from cicada.retrieval.shards import ShardRetriever
+    from cicada.rights import EVERYTHING
 
     store = Store(os.environ["AWS_ENDPOINT_URL"])
     queries = _queries(task)
@@ -106,7 +107,9 @@ def serve(task: Task) -> Served:
     at_start = Memory.now()
     cpu, begun = time.process_time(), time.monotonic()
     reader = _reader(task)
-    ShardRetriever(reader, embedder).search(SearchQuery(task.texts[task.number], top_k=TOP_K, min_score=0.0))
+    ShardRetriever(reader, embedder).search(
+        SearchQuery(task.texts[task.number], top_k=TOP_K, min_score=0.0, readable=EVERYTHING)
+    )
     first_at, first_cpu_s = time.monotonic(), time.process_time() - cpu
     _until(lambda: reader.current().warm)
     warm_at = time.monotonic()

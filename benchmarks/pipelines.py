@@ -47,6 +47,7 @@ from cicada.retrieval.pipelines.stages import StageRunner, usd_of
 from cicada.retrieval.pipelines.state import State, Wanted
 from cicada.retrieval.pipelines.wiring import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
+from cicada.rights import EVERYTHING
 from cicada_cli.aws import Aws
 from cicada_cli.deployment import LOCAL_REGION
 from cicada_evaluation.confidence import paired_difference
@@ -161,6 +162,7 @@ def run(system: System, pipelines: Pipelines, question: Judged) -> tuple[State, 
         expand=system.expand,
         hyde=system.hyde,
         captions=system.captions,
+        readable=EVERYTHING,
     )
     runner: StageRunner[State] = StageRunner(TIME_BUDGET_S, time.monotonic)
     began = time.perf_counter()
@@ -182,7 +184,7 @@ def measure(
     knowing = Pipelines(retriever, sentences, reranker=ideal, model=writer)
     found = {system.name: Answers() for system in SYSTEMS}
     for question in questions:
-        retriever.search(SearchQuery(question.text))  # from here on its vector is at hand
+        retriever.search(SearchQuery(question.text, readable=EVERYTHING))  # from here on its vector is at hand
     for system in SYSTEMS:  # the first call of each pays for connections and imports
         run(system, knowing if system.ideal else with_models, questions[0])
     for done, question in enumerate(questions, start=1):

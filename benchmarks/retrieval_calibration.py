@@ -34,6 +34,7 @@ from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 
 FOLDS = 5
 """At most: no more than passages that answer."""
@@ -91,7 +92,9 @@ def relevant_cosines(
     """The cosine of each passage that answers a question."""
     found: list[float] = []
     for question in questions:
-        query = SearchQuery(question.text, question.filters, passage_count, min_score=0.0, mode="dense")
+        query = SearchQuery(
+            question.text, question.filters, passage_count, min_score=0.0, mode="dense", readable=EVERYTHING
+        )
         hits = retriever.search(query).hits
         found += [_cosine(hit.score, model_id) for hit in hits if hit.passage.id in question.gains]
     return np.array(found)
@@ -99,7 +102,7 @@ def relevant_cosines(
 
 def best_cosines(retriever: ShardRetriever, model_id: str, questions: Sequence[str]) -> Cosines:
     """The cosine of the best passage for each question."""
-    queries = (SearchQuery(text, top_k=1, min_score=0.0, mode="dense") for text in questions)
+    queries = (SearchQuery(text, top_k=1, min_score=0.0, mode="dense", readable=EVERYTHING) for text in questions)
     return np.array([_cosine(retriever.search(query).hits[0].score, model_id) for query in queries])
 
 

@@ -33,6 +33,7 @@ from cicada.defaults import DEFAULT_MIN_SCORE
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 
 TOP_K = 20
 
@@ -41,7 +42,9 @@ def ranker(retriever: ShardRetriever, mode: SearchMode, min_score: float = 0.0) 
     """Rank by a retriever."""
 
     def rank(question: Judged) -> list[str]:
-        found = retriever.search(SearchQuery(question.text, question.filters, TOP_K, min_score, mode))
+        found = retriever.search(
+            SearchQuery(question.text, question.filters, TOP_K, min_score, mode, readable=EVERYTHING)
+        )
         return [hit.passage.id for hit in found.hits]
 
     return rank

@@ -47,6 +47,7 @@ from cicada.retrieval.knowledge.structured_calls import (
     selection_form,
 )
 from cicada.retrieval.ports import SearchLimits, Unlimited
+from cicada.rights import EVERYTHING
 from cicada.text.names import bare_key
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.minilm import CachedEmbedder
@@ -121,7 +122,7 @@ def beside_each_other(model: StructuredModel, extractor: Extractor, catalogue: C
 
 def routers(model: StructuredModel, names: NameSource, catalogue: Catalogue, *, at_once: int) -> Way:
     """A call a collection."""
-    each = [Catalogue(catalogue.index_version, (one,)) for one in catalogue.collections]
+    each = [Catalogue(catalogue.index_version, (one,), readable=EVERYTHING) for one in catalogue.collections]
     forms: dict[str, type[Selection]] = {
         of.collections[0].collection: create_model(
             "Route", __base__=selection_form(of), __doc__=Selection.__doc__, names=(list[NameFound], ...)

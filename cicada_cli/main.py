@@ -17,6 +17,7 @@ from typing import get_args
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
+from cicada.rights import EVERYTHING
 from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.aws import Aws
@@ -314,7 +315,7 @@ def _search(args: argparse.Namespace) -> Exit:
     for key, value in args.metadata:
         wanted[key] = (*wanted.get(key, ()), value)
     filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
-    query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode)
+    query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode, readable=EVERYTHING)
     return search(_deployment(args, INDEX), query, as_json=args.json, out=console())
 
 

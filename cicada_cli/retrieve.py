@@ -23,6 +23,7 @@ from cicada.retrieval.pipelines.api import (
     SearchType,
     parse_retrieve_request,
 )
+from cicada.rights import EVERYTHING
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.index import embedder_of, store_of
@@ -143,7 +144,7 @@ def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool,
             writer=deployment.expansion_model_id,
             facets=ShardFacets(reader),
         )
-        response = pipelines.run(request)
+        response = pipelines.run(request, readable=EVERYTHING)
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED

@@ -10,6 +10,7 @@ from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.stages import StageRunner
 from cicada.retrieval.pipelines.state import State, Wanted
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 
 TIME_BUDGET_S = 120.0
 """For all stages: a slow one is to be measured, not left out."""
@@ -37,6 +38,7 @@ class EvaluatedPipeline:
             min_score=query.min_score,
             mode=query.mode,
             semantic=self._semantic,
+            readable=EVERYTHING,
         )
         runner: StageRunner[State] = StageRunner(TIME_BUDGET_S, time.monotonic)
         state = self._pipelines.find(wanted, runner)

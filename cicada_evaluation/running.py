@@ -11,6 +11,7 @@ from typing import Protocol
 
 from cicada.retrieval.pipelines.stages import usd_of
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from cicada_evaluation.confidence import mean_interval
 from cicada_evaluation.embedding import MeteredClient, QueryEmbedder
 from cicada_evaluation.fees import Fees
@@ -130,6 +131,7 @@ def _search(
             top_k=plan.top_k,
             min_score=0.0,
             mode=SHARD_MODES.get(mode, "hybrid"),
+            readable=EVERYTHING,
         )
         for query in queries
     ]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from cicada.rights import GroupName
 from stacks.answer_settings import Group
 from stacks.url_settings import filled_in, origin, web_url
 
@@ -32,8 +33,6 @@ def _domain_prefix(value: str) -> str:
 Audience = Annotated[str, AfterValidator(filled_in), StringConstraints(pattern=r"^[^,]+$")]
 """Of tokens; without commas because the authorizer is given a list with commas."""
 Claim = Annotated[str, AfterValidator(filled_in), StringConstraints(max_length=CLAIM_CHARS)]
-GroupName = Annotated[str, StringConstraints(pattern=r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$")]
-"""A group's name; commas are left out because groups are passed on as a list with commas."""
 PoolGroupName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+:=@-]{1,128}$")]
 
 

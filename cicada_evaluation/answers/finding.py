@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from cicada.errors import CicadaError
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from cicada.settings import AnswerSettings
 from cicada_evaluation.embedding import QueryEmbedder
 from cicada_evaluation.judged import Query, judged_id
@@ -79,6 +80,7 @@ def find(
         top_k=searching.top_k,
         min_score=searching.min_score,
         mode=SHARD_MODES.get(mode, "hybrid"),
+        readable=EVERYTHING,
     )
     with suppress(CicadaError):  # the search says what that means: the words alone may find something
         embedder.prepare([query.text], lambda _done, _total: None)

@@ -14,6 +14,7 @@ from cicada.delivery.record import Question, RequestKey, RequestSpend
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Source
+from cicada.rights import EVERYTHING
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada_evaluation.answers.cases import Case
 from cicada_evaluation.answers.finding import FoundBefore, FoundPassages, Searching
@@ -75,7 +76,10 @@ def write_answer(
     reason: str | None = None
     pieces: list[str] = []
     try:
-        for step in strategy.answer(AskedQuestion(RequestKey(SUBJECT, query.id), question, query.text), attempt_budget):
+        for step in strategy.answer(
+            AskedQuestion(RequestKey(SUBJECT, query.id), question, query.text, readable=lambda: EVERYTHING),
+            attempt_budget,
+        ):
             if isinstance(step, Retrieved):
                 sources = step.sources
             elif isinstance(step, Answered):

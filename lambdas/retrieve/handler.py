@@ -11,6 +11,7 @@ from cicada.integrators.calling import respond
 from cicada.integrators.settings import RetrieveSettings
 from cicada.integrators.wiring import pipelines_of
 from cicada.retrieval.pipelines.api import parse_retrieve_request
+from cicada.rights import EVERYTHING
 from cicada.telemetry import logger
 
 pipelines = pipelines_of(RetrieveSettings.read(os.environ))
@@ -19,4 +20,4 @@ pipelines = pipelines_of(RetrieveSettings.read(os.environ))
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Answer one call."""
-    return respond(event, parse_retrieve_request, pipelines.run)
+    return respond(event, parse_retrieve_request, lambda request: pipelines.run(request, EVERYTHING))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cicada import rights
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import S3Store
 from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
@@ -194,13 +195,13 @@ def test_every_place_of_every_labelled_name_is_resolved_in_the_index_as_it_was_l
     store = S3Store(cloud.client("s3"), cloud.outputs["IndexBucket"])
     reader = IndexReader(store, embedding_model_id="local.all-minilm-l6-v2", dimensions=384)
     try:
-        resolver = IndexResolver(reader, catalogue_of=lambda index: catalogue_of(index.manifest))
+        resolver = IndexResolver(reader, catalogue_of=lambda index, readable: catalogue_of(index.manifest, readable))
         labelled = [json.loads(line) for line in LABELLED.read_text("utf-8").splitlines()]
         missing = []
         for question in labelled:
             for name in question["entities"]:
                 named = NamedEntity(name["name"], 1.0, name["as"], "model")
-                found = resolver.resolve([named], list(question["collections"]))
+                found = resolver.resolve([named], list(question["collections"]), readable=rights.EVERYTHING)
                 held = {(place.collection, place.section) for place in found}
                 missing += [(name["name"], *place) for place in map(tuple, name["places"]) if place not in held]
     finally:

@@ -46,7 +46,9 @@ class SearchTool:
     def run(self, given: Sought, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Mapping[str, Any]:
         """See the port."""
         filters = Filters(collections=actor.collections, episodes=actor.episodes)
-        found = self._retriever.search(SearchQuery(given.query, filters, top_k=4, limits=limits))
+        found = self._retriever.search(
+            SearchQuery(given.query, filters, top_k=4, limits=limits, readable=actor.readable)
+        )
         return {"passages": [registry.put(source) for source in number_sources(found.hits)]}
 
 

@@ -10,6 +10,7 @@ from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
 from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Source, Sources, StrategyFailure
+from cicada.rights import EVERYTHING
 from tests.support.breakers import Clock
 from tests.support.questions import KEY
 
@@ -24,7 +25,9 @@ def asked(
 ) -> AskedQuestion:
     """A question as an attempt hands it to its strategy."""
     before = Sources(attempt=1, index_version="v7", searched=9, sources=found) if found else None
-    return AskedQuestion(KEY, question or Question(query), query, failed, found_before or (lambda: before))
+    return AskedQuestion(
+        KEY, question or Question(query), query, failed, found_before or (lambda: before), readable=lambda: EVERYTHING
+    )
 
 
 def new_budget(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> AttemptBudget:

@@ -12,6 +12,7 @@ from cicada.citations import check_citations, without_markers
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit, Unlimited
+from cicada.rights import EVERYTHING
 from cicada.semantic_cache.cache import SemanticCache
 from cicada.semantic_cache.decision import Thresholds
 from cicada.text.sentences import quotations
@@ -45,7 +46,9 @@ class AngledEmbedder:
 
 def asked(query: str, *, subject: str = "mara", completed: str | None = None, **question: Any) -> AskedQuestion:
     """A question; ``completed`` is what it became in the conversation."""
-    return AskedQuestion(RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query)
+    return AskedQuestion(
+        RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query, readable=lambda: EVERYTHING
+    )
 
 
 def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:

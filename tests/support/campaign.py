@@ -11,6 +11,7 @@ from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, NamedEntity
 from cicada.retrieval.ports import SearchLimits
+from cicada.rights import EVERYTHING
 
 
 def declared(
@@ -37,7 +38,7 @@ def declared(
 CHARACTER = declared("character", {"combat_info": ["combat"], "abilities_info": ["abilities"]}, Ember=["the red axe"])
 NOTES = declared("notes", {"npc_history": ["people", "events"]})
 RULES = declared("rules", {"rule_mechanics": ["mechanics"]}, immutable=True)
-CAMPAIGN = Catalogue("v1", (CHARACTER, NOTES, RULES))
+CAMPAIGN = Catalogue("v1", (CHARACTER, NOTES, RULES), readable=EVERYTHING)
 
 
 def entry(collection: str, id: str, section: str | None, text: str, *entities: str, **changes: Any) -> Passage:

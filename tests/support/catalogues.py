@@ -11,6 +11,7 @@ from cicada.corpus.declared.declaration import (
     SectionDeclared,
 )
 from cicada.retrieval.knowledge.contracts import Catalogue
+from cicada.rights import EVERYTHING
 
 
 def declared(
@@ -49,4 +50,4 @@ DIARY = declared(
     description="Notes of the sessions that the party has played.",
     aliases={"Ottoline Prawle": ("Ottoline", "the Tollwife")},
 )
-CATALOGUE = Catalogue("v1", (DIARY, SHEET))
+CATALOGUE = Catalogue("v1", (DIARY, SHEET), readable=EVERYTHING)

@@ -14,6 +14,7 @@ from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 
 SCRIPT_LINE = (
     '{{"episodeId": "ep1", "episodeName": "One", "chapterId": "c1", "messageId": "{id}", "speaker": "Mira", '
@@ -69,7 +70,9 @@ def found_in(store: ObjectStore, embedder: Embedder, query: str = "the") -> list
     """Source and text of whatever the index holds, best first."""
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     try:
-        result = ShardRetriever(reader, embedder).search(SearchQuery(query, top_k=100, min_score=0.0))
+        result = ShardRetriever(reader, embedder).search(
+            SearchQuery(query, top_k=100, min_score=0.0, readable=EVERYTHING)
+        )
     finally:
         reader.close()
     return [(source_of(hit.passage), hit.passage.text) for hit in result.hits]

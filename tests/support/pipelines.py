@@ -15,6 +15,7 @@ from cicada.retrieval.pipelines.api import RetrieveRequest, RetrieveResponse
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 
 USAGE = Usage(input_tokens=100, output_tokens=10)
@@ -131,7 +132,7 @@ def degraded(code: str) -> tuple[Degradation, ...]:
 
 def run(pipelines: Pipelines, query: str = "fog bell", **request: Any) -> RetrieveResponse:
     """Run a request."""
-    return pipelines.run(RetrieveRequest(query=query, **request))
+    return pipelines.run(RetrieveRequest(query=query, **request), readable=EVERYTHING)
 
 
 def pipelines_over(retriever: Any, **parts: Any) -> Pipelines:

@@ -20,6 +20,7 @@ from cicada.profiles.record import Change, Edit, PassageProof, Profile
 from cicada.profiles.service import ProfileService
 from cicada.protocol.events import MAX_EVENT_BYTES, ChangedField, Receipt, dump_event
 from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
+from cicada.rights import EVERYTHING
 from tests.support.agents import SidesModel
 from tests.support.profiles import InMemoryProfiles
 
@@ -84,7 +85,7 @@ class World:
         """A new request of a user's."""
         self.requests += 1
         self.registry = NumberedSources()
-        self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **scope)
+        self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **scope, readable=EVERYTHING)
         return self
 
     def tools(self, kind):

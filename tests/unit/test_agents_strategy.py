@@ -31,6 +31,7 @@ from cicada.models.ports import Stopped, TextDelta, Usage
 from cicada.profiles.heads import StoredHead
 from cicada.protocol.events import VerdictPassage
 from cicada.retrieval.ports import SearchQuery
+from cicada.rights import EVERYTHING
 from tests.support.agents import FakeTool, ScriptedAgent, found, written
 from tests.support.answers import asked, new_budget
 from tests.support.breakers import Clock
@@ -163,7 +164,7 @@ def test_the_version_that_is_told_is_that_which_was_searched():
     agent = ScriptedAgent(["Mira rows the ferry [1]."])
 
     def search(given, registry):
-        profile_service.watched.search(SearchQuery("ferry"))
+        profile_service.watched.search(SearchQuery("ferry", readable=EVERYTHING))
         return puts(ROWS)(given, registry)
 
     profile_service.tools["search_script"].result = search
@@ -313,7 +314,9 @@ def test_tools_act_as_the_requests_user_with_the_users_own_words():
 def test_conversations_of_two_users_never_have_one_name():
     def named(subject, session):
         one = asked("x", question=Question("x", session_id=session))
-        return conversation_of(type(one)(RequestKey(subject, "r"), one.question, one.query))
+        return conversation_of(
+            type(one)(RequestKey(subject, "r"), one.question, one.query, readable=lambda: EVERYTHING)
+        )
 
     assert len({named("a", "s"), named("b", "s"), named("a", "t"), named("a", None)}) == 4
     assert named("a", "s") == named("a", "s")

@@ -28,6 +28,7 @@ from cicada.models.converse import StreamedTurn, ToolUse, read_event
 from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.models.streaming import Stop
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
+from cicada.rights import EVERYTHING
 from cicada.text.tokens import estimated_tokens
 from tests.support.agents import FakeTool
 from tests.support.breakers import Clock
@@ -176,7 +177,12 @@ class Played(LoopingAgent):
         return PlayedCall(self.turns.pop(0), turn)
 
     def answer(self, *tools):
-        box = ToolRunner(tools, actor=Actor("me", "r", "Who rows?", 1), registry=NumberedSources(), limits=UNLIMITED)
+        box = ToolRunner(
+            tools,
+            actor=Actor("me", "r", "Who rows?", 1, readable=EVERYTHING),
+            registry=NumberedSources(),
+            limits=UNLIMITED,
+        )
         steps = self.run(AgentTask("Rules.", "Who rows?"), box, Purse())
         return "".join(step.text for step in steps if isinstance(step, TextDelta))
 

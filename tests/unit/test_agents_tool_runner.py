@@ -26,9 +26,10 @@ from cicada.errors import (
 from cicada.models.ports import Stopped
 from cicada.protocol.events import Reason
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
+from cicada.rights import EVERYTHING
 from tests.support.agents import FakeTool, found, written
 
-ME = Actor("tenant/me", "request-1", "Note that Mira rows.", 1_700_000_000_000)
+ME = Actor("tenant/me", "request-1", "Note that Mira rows.", 1_700_000_000_000, readable=EVERYTHING)
 
 
 class Box:

@@ -12,6 +12,7 @@ from cicada.retrieval.knowledge.contracts import Catalogue
 from cicada.retrieval.knowledge.extracting import extracting_prompt
 from cicada.retrieval.knowledge.selecting import choices_of, selecting_system
 from cicada.retrieval.knowledge.structured_calls import NamesFound, selection_form
+from cicada.rights import EVERYTHING
 from cicada_local.bedrock.extractive.choosing import options_of, parts_of
 from cicada_local.bedrock.extractive.filling import fill
 from tests.support.catalogues import CATALOGUE, declared
@@ -57,7 +58,11 @@ def test_only_what_the_form_allows_is_chosen():
 
 
 def test_what_the_prompt_escapes_is_read_as_it_was():
-    odd = Catalogue("v1", (declared("odd", {"signs": ('Of "<" & ">".', ("Is 1 < 2?",))}, description="A & B."),))
+    odd = Catalogue(
+        "v1",
+        (declared("odd", {"signs": ('Of "<" & ">".', ("Is 1 < 2?",))}, description="A & B."),),
+        readable=EVERYTHING,
+    )
     (option,) = options_of(selecting_system(odd), ["odd/signs"])
     assert (option.about, option.texts) == ("A & B.", ('Of "<" & ">".', "Is 1 < 2?"))
 
@@ -80,7 +85,7 @@ SCRIPT = declared(
     description="The script of a mystery in five episodes.",
     aliases={"Tamsin Oake": ("Tamsin",), "red oilskin": ()},
 )
-WITH_SCRIPT = Catalogue("v1", (*CATALOGUE.collections, SCRIPT))
+WITH_SCRIPT = Catalogue("v1", (*CATALOGUE.collections, SCRIPT), readable=EVERYTHING)
 
 
 def test_names_that_a_collection_lists_tell_it_from_those_that_list_others():

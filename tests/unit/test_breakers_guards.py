@@ -31,6 +31,7 @@ from cicada.errors import (
 )
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unbounded
 from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit, Unlimited
+from cicada.rights import EVERYTHING
 from tests.support.agents import ScriptedAgent
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import UNUSED, FixedCache, FixedRetriever, ScriptedModel, looked, passage
@@ -160,7 +161,11 @@ AGENT = "agent:classic"
 
 def run(breakers, *steps, limits=UNLIMITED, name=AGENT):
     box = ToolRunner(
-        [], actor=Actor("me", "r", "Who?", 0), registry=NumberedSources(), limits=UNLIMITED, caps=AgentCaps()
+        [],
+        actor=Actor("me", "r", "Who?", 0, readable=EVERYTHING),
+        registry=NumberedSources(),
+        limits=UNLIMITED,
+        caps=AgentCaps(),
     )
     return GuardedAgent(ScriptedAgent(list(steps)), breakers, name).run(AgentTask("", "Who?"), box, limits)
 
@@ -224,9 +229,9 @@ def test_an_index_that_keeps_failing_is_not_searched(breakers, store):
     guarded = GuardedRetriever(retriever, breakers)
     for _ in range(5):
         with pytest.raises(IndexUnavailable):
-            guarded.search(SearchQuery("Who?"))
+            guarded.search(SearchQuery("Who?", readable=EVERYTHING))
     with pytest.raises(DependencyDown):
-        guarded.search(SearchQuery("Who?"))
+        guarded.search(SearchQuery("Who?", readable=EVERYTHING))
     assert len(retriever.queries) == 5
 
 
@@ -234,7 +239,7 @@ def test_a_question_that_cannot_be_embedded_says_nothing_of_the_index(breakers, 
     guarded = GuardedRetriever(FixedRetriever(error=ModelUnavailable("no answer")), breakers)
     for _ in range(6):
         with pytest.raises(ModelUnavailable):
-            guarded.search(SearchQuery("Who?"))
+            guarded.search(SearchQuery("Who?", readable=EVERYTHING))
     assert store.breakers == {}
 
 
@@ -242,7 +247,7 @@ def test_a_search_that_goes_well_closes_the_breaker(breakers, store, clock):
     outage(breakers, "index", IndexUnavailable("no answer"))
     clock.pass_s(5)
     guarded = GuardedRetriever(FixedRetriever(passage(1, "Ten.")), breakers)
-    assert guarded.search(SearchQuery("Who?")).index_version == "v1"
+    assert guarded.search(SearchQuery("Who?", readable=EVERYTHING)).index_version == "v1"
     assert store.breakers["index"].open_since_ms is None
 
 
@@ -256,7 +261,7 @@ def test_a_version_that_cannot_be_had_counts_against_the_index(breakers, store):
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda guarded: guarded.version(), lambda guarded: guarded.search(SearchQuery("Who?"))]
+    "ask", [lambda guarded: guarded.version(), lambda guarded: guarded.search(SearchQuery("Who?", readable=EVERYTHING))]
 )
 def test_while_the_index_is_down_its_version_is_the_one_that_was_seen_last(breakers, ask):
     guarded = GuardedRetriever(FixedRetriever(passage(1, "Ten.")), breakers)

@@ -27,6 +27,7 @@ from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelBusy
 from cicada.models.ports import Stopped
+from cicada.rights import EVERYTHING
 from tests.support.questions import NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
 
@@ -46,7 +47,9 @@ def ask(query: str, session_id: str | None = "s1") -> Question:
 
 def given_answer(n: int = 1, *, text: str = "Mara locked it [1].", session_id: str | None = "s1", at_s: float = NOW_S):
     question = ask("Who did it?", session_id)
-    asked = AskedQuestion(RequestKey("mara", f"r{n}"), question, "Who locked the boathouse?")
+    asked = AskedQuestion(
+        RequestKey("mara", f"r{n}"), question, "Who locked the boathouse?", readable=lambda: EVERYTHING
+    )
     return AnswerGiven(asked, "rag", text, None, Answered("end_turn", "m"), round(at_s * 1000) + n)
 
 

@@ -14,6 +14,7 @@ from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.ports import Filters
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore, WatchedStore
@@ -30,7 +31,7 @@ CORPUS = [
 
 def counted(store, *fields: str, limit: int = 10, **filters):
     with reading(store) as reader:
-        return ShardFacets(reader).count(fields, Filters(**filters), limit=limit)
+        return ShardFacets(reader).count(fields, Filters(**filters), limit=limit, readable=EVERYTHING)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +89,10 @@ def test_what_is_deleted_is_not_counted_and_what_is_new_is():
     store = stored(*CORPUS)
     with reading(store) as reader:
         facets = ShardFacets(reader)
-        first = facets.count(["entity_codes"], Filters(), limit=9)
+        first = facets.count(["entity_codes"], Filters(), readable=EVERYTHING, limit=9)
         IndexWriter(store, WordEmbedder()).delete("script", ["m1", "m13"])
         reader.refresh()
-        second = facets.count(["entity_codes"], Filters(), limit=9)
+        second = facets.count(["entity_codes"], Filters(), readable=EVERYTHING, limit=9)
     assert first.index_version != second.index_version
     assert second.fields[0].values == (("P0700", 1), ("Z9", 1))
     assert (first.total, second.total) == (6, 4)
@@ -102,10 +103,10 @@ def test_a_cold_count_is_the_warm_one_and_the_next_reads_nothing(store):
     with reading(watched, eager_bytes=0) as reader:
         facets = ShardFacets(reader)
         fields = ["entities", "speaker", "collection"]
-        cold = facets.count(fields, Filters(entities=("Mira",)), limit=9)
+        cold = facets.count(fields, Filters(entities=("Mira",)), readable=EVERYTHING, limit=9)
         reader.warm_up()
         calls = len(watched.calls)
-        assert facets.count(fields, Filters(entities=("Mira",)), limit=9) == cold
+        assert facets.count(fields, Filters(entities=("Mira",)), readable=EVERYTHING, limit=9) == cold
         assert len(watched.calls) == calls
 
 

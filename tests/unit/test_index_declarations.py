@@ -14,6 +14,7 @@ from cicada.index.reader import IndexReader
 from cicada.index.versions import must_be_published, restore, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import catalogue_of
+from cicada.rights import EVERYTHING
 from tests.support.declared import declaration
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -141,7 +142,7 @@ def test_a_reader_has_the_catalogue_of_its_version(store):
     embedder = WordEmbedder()
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     try:
-        catalogue = catalogue_of(reader.current().manifest)
+        catalogue = catalogue_of(reader.current().manifest, EVERYTHING)
     finally:
         reader.close()
     assert catalogue.index_version == must_be_published(store).manifest.version

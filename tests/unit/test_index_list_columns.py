@@ -27,6 +27,7 @@ from cicada.index.segment_format import ENRICHED_FORMAT_VERSION, FORMAT_VERSION,
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever, row_filter
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import WatchedStore
@@ -245,7 +246,9 @@ def test_filters_by_lists_hold_in_every_segment_cold_and_warm(filters, found, ea
 def test_a_search_ranks_only_what_names_the_entities(mode):
     with reading(stored(*TOLD)) as reader:
         retriever = ShardRetriever(reader, WordEmbedder())
-        result = retriever.search(SearchQuery("Line of script", Filters(entities=("Mira", "Jon")), 20, 0.0, mode))
+        result = retriever.search(
+            SearchQuery("Line of script", Filters(entities=("Mira", "Jon")), 20, 0.0, mode, readable=EVERYTHING)
+        )
     assert ({hit.passage.id for hit in result.hits}, result.searched) == ({"m0", "m1", "m3", "m4"}, 4)
     assert next(hit.passage for hit in result.hits if hit.passage.id == "m3") == TOLD[3]
 

@@ -20,6 +20,7 @@ from cicada.index.writer import IndexWriter
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.ports import Filters, SearchQuery, TimeLimit
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore, WatchedStore
 from tests.support.passages import indexable, make_passages
@@ -131,7 +132,7 @@ def test_calls_of_milliseconds_never_stay_behind(bucket: InMemoryStore, house: H
     for count in range(13, 19):
         version = publish(bucket, count)
         with house.call(after_s=10.0):
-            assert facets.count(["speaker"], Filters(), limit=3).index_version == version
+            assert facets.count(["speaker"], Filters(), limit=3, readable=EVERYTHING).index_version == version
 
 
 def test_back_to_back_calls_see_a_new_version_within_the_interval(bucket: InMemoryStore, house: House, reader_of):
@@ -139,7 +140,7 @@ def test_back_to_back_calls_see_a_new_version_within_the_interval(bucket: InMemo
     version = publish(bucket, 15)
     for _ in range(int(REFRESH_INTERVAL_S / 0.25)):
         with house.call(after_s=0.25):
-            answered = facets.count(["speaker"], Filters(), limit=3).index_version
+            answered = facets.count(["speaker"], Filters(), limit=3, readable=EVERYTHING).index_version
     assert answered == version
 
 
@@ -147,7 +148,7 @@ def test_a_search_waits_too(bucket: InMemoryStore, house: House, reader_of):
     retriever = ShardRetriever(reader_of(patience_s=LONG_S), WordEmbedder())
     version = publish(bucket, 15)
     with house.call(after_s=10.0):
-        assert retriever.search(SearchQuery("lamp")).index_version == version
+        assert retriever.search(SearchQuery("lamp", readable=EVERYTHING)).index_version == version
 
 
 def test_a_look_that_was_frozen_half_way_and_fails_for_it_is_made_again_at_once(
@@ -211,7 +212,7 @@ def test_a_search_keeps_half_of_its_time_for_itself(house: House, reader_of, cap
     retriever = ShardRetriever(reader_of(patience_s=LONG_S), WordEmbedder())
     house.answers = False
     with house.call(after_s=10.0):
-        retriever.search(SearchQuery("lamp", limits=TimeLimit(lambda: 0.2)))
+        retriever.search(SearchQuery("lamp", limits=TimeLimit(lambda: 0.2), readable=EVERYTHING))
     [(how, waited_s)] = given_up(caplog)
     assert (how, 0.1 <= waited_s < LONG_S) == ("version check too slow", True)
 

@@ -17,6 +17,7 @@ from cicada.ingest.scripts import load_script
 from cicada.ingest.sources import source_files
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from cicada_cli.load_view import words_of_ingest, words_of_script
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
@@ -43,7 +44,7 @@ def search(store, query="the", **where):
     embedder = WordEmbedder()
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     try:
-        asked = SearchQuery(query, top_k=100, min_score=0.0, filters=Filters(**where))
+        asked = SearchQuery(query, top_k=100, min_score=0.0, filters=Filters(**where), readable=EVERYTHING)
         return [hit.passage for hit in ShardRetriever(reader, embedder).search(asked).hits]
     finally:
         reader.close()

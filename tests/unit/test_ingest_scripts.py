@@ -13,6 +13,7 @@ from cicada.index.versions import must_be_published
 from cicada.ingest.scripts import load_script
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import script_place
@@ -51,7 +52,9 @@ def test_a_script_can_be_searched_once_it_is_loaded(tmp_path):
     assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["reading", "embedding", "writing", "publishing"]
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     try:
-        found = ShardRetriever(reader, embedder).search(SearchQuery("nobody rang the bell", min_score=0.0))
+        found = ShardRetriever(reader, embedder).search(
+            SearchQuery("nobody rang the bell", min_score=0.0, readable=EVERYTHING)
+        )
     finally:
         reader.close()
     assert found.hits[0].passage.text == "Nobody rang the bell."
@@ -102,7 +105,9 @@ def test_the_sample_script_loads_whole():
     try:
         retriever = ShardRetriever(reader, embedder)
         for episode in ("ep1", "ep2"):
-            found = retriever.search(SearchQuery("Who rang the bell?", Filters(episodes=(episode,)), min_score=0.0))
+            found = retriever.search(
+                SearchQuery("Who rang the bell?", Filters(episodes=(episode,)), min_score=0.0, readable=EVERYTHING)
+            )
             assert {script_place(hit.passage).episode_id for hit in found.hits} == {episode}
     finally:
         reader.close()

@@ -31,6 +31,7 @@ from cicada.integrators.entities import FacetsRequest, GraphRequest
 from cicada.integrators.schemas import CONTRACTS, main, schema_of, written
 from cicada.integrators.sql_schema import SchemaRequest
 from cicada.retrieval.pipelines.api import MAX_FILTER_KEYS, MAX_FILTER_VALUES, MAX_PROBLEMS, parse_retrieve_request
+from cicada.rights import EVERYTHING
 from tests.support.pipelines import ScriptedRetriever, pipelines_over
 
 FOLDER = Path(__file__).parents[2] / "docs" / "functions"
@@ -324,7 +325,7 @@ def test_a_contract_describes_every_call(name: str):
 
 def test_a_retrieval_that_fails_under_way_answers_what_its_contract_says():
     under_way = pipelines_over(ScriptedRetriever({"fog bell": IndexUnavailable("gone")})).run
-    told = respond({"query": "fog bell"}, parse_retrieve_request, under_way)
+    told = respond({"query": "fog bell"}, parse_retrieve_request, lambda request: under_way(request, EVERYTHING))
     assert (told["success"], told["error"]["code"], told["documents"]) == (False, "index_unavailable", [])
     assert valid("retrieve", "failure", told)
     assert valid("retrieve", "response", told)

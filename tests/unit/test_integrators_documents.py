@@ -24,6 +24,7 @@ from cicada.ingest.enrichment.describing import DocumentAbstract
 from cicada.ingest.enrichment.summaries import DocumentSummaries
 from cicada.integrators.documents import IndexDocumentRequest, SummaryRequest, document_summary, index_document
 from cicada.retrieval.documents import DocumentReader
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
 from tests.support.index_changes import replace_sources
@@ -203,7 +204,7 @@ SHELF = (
 
 def test_a_document_is_read_whole_and_in_its_order():
     with reading(store_of(*SHELF)) as index:
-        found = DocumentReader(index).read("shelf", "a.pdf")
+        found = DocumentReader(index).read("shelf", "a.pdf", readable=EVERYTHING)
     assert [passage.text for passage in found.passages] == ["The text one.", "The text two.", "The text three."]
     assert found.title == "About A"
     assert found.index_version
@@ -214,7 +215,7 @@ def test_passages_of_an_edit_stand_where_their_pages_belong():
     edited = [SHELF[0], page("new", 2), SHELF[2]]
     replace_sources(IndexWriter(store, WordEmbedder()), "shelf", indexable(edited), ["a.pdf"])
     with reading(store) as index:
-        found = DocumentReader(index).read("shelf", "a.pdf")
+        found = DocumentReader(index).read("shelf", "a.pdf", readable=EVERYTHING)
     assert [passage.text for passage in found.passages] == ["The text one.", "The text new.", "The text three."]
 
 
@@ -223,12 +224,12 @@ def test_passages_of_an_edit_stand_where_their_pages_belong():
 )
 def test_a_document_that_is_not_there_or_is_anothers_is_unknown(asked: tuple[str, ...]):
     with reading(store_of(*SHELF)) as index, pytest.raises(DocumentUnknown):
-        DocumentReader(index).read(*asked)
+        DocumentReader(index).read(*asked, readable=EVERYTHING)
 
 
 def test_a_workflow_reads_its_own_documents():
     with reading(store_of(*SHELF)) as index:
-        assert len(DocumentReader(index).read("shelf", "a.pdf", "w1").passages) == 3
+        assert len(DocumentReader(index).read("shelf", "a.pdf", "w1", readable=EVERYTHING).passages) == 3
 
 
 def part(name: str, *sections: str, text: str | None = None) -> Passage:
@@ -255,7 +256,7 @@ def edited(*versions: list[Passage]) -> list[str]:
     for version in versions:
         replace_sources(IndexWriter(store, WordEmbedder()), "shelf", indexable(version), ["a.md"])
     with reading(store) as index:
-        return [passage.id for passage in DocumentReader(index).read("shelf", "a.md").passages]
+        return [passage.id for passage in DocumentReader(index).read("shelf", "a.md", readable=EVERYTHING).passages]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,7 @@ def test_a_message_of_a_script_that_is_changed_stays_in_its_chapter():
     changed = [*chapters[:2], chapters[2].model_copy(update={"text": "Changed."}), *chapters[3:]]
     replace_sources(IndexWriter(store, WordEmbedder()), "script", indexable(changed), ["s.jsonl"])
     with reading(store) as index:
-        found = DocumentReader(index).read("script", "s.jsonl")
+        found = DocumentReader(index).read("script", "s.jsonl", readable=EVERYTHING)
     assert [passage.text for passage in found.passages] == [passage.text for passage in changed]
 
 
@@ -307,17 +308,17 @@ def damaged(store: InMemoryStore, number: int) -> InMemoryStore:
 
 def test_a_document_that_can_be_read_in_part_is_told_as_such():
     with reading(damaged(store_of(*SHELF[:3]), 1)) as index:
-        found = DocumentReader(index).read("shelf", "a.pdf")
+        found = DocumentReader(index).read("shelf", "a.pdf", readable=EVERYTHING)
         assert [one.code for one in found.degraded] == ["partial_index"]
         assert len(found.passages) == 2
         with pytest.raises(IndexCorrupt):
-            DocumentReader(index).read("shelf", "c.pdf")
+            DocumentReader(index).read("shelf", "c.pdf", readable=EVERYTHING)
 
 
 def test_what_cannot_be_read_of_other_collections_is_not_told():
     store = store_of(*SHELF[:3], SHELF[4])
     with reading(damaged(store, -1)) as index:
-        assert DocumentReader(index).read("shelf", "a.pdf").degraded == ()
+        assert DocumentReader(index).read("shelf", "a.pdf", readable=EVERYTHING).degraded == ()
 
 
 # --- its summary ---

@@ -101,7 +101,7 @@ def test_an_unknown_name_comes_with_the_closest_that_are_known(graph):
 
 def test_figures_are_rounded_and_degradations_are_named():
     class Graph:
-        def cooccurring(self, entities, filters, *, limit, show):
+        def cooccurring(self, entities, filters, *, readable, limit, show):
             tie = Tie(Entity("a", 3), Entity("b", 2), 2, 1.23456789, -0.98765432, ())
             return Cooccurring(
                 index_version="v1",

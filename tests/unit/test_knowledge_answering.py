@@ -218,10 +218,10 @@ def test_a_failed_choice_falls_to_the_plain_search_of_rag_and_what_it_took_is_co
     model = ScriptedModel('Mara says: "I locked the boathouse at ten." [1]')
     retriever = SectionedRetriever(passage(7, "I locked the boathouse at ten."))
     knowledge = KnowledgeSearch(
-        lambda: CAMPAIGN,
+        lambda _: CAMPAIGN,
         FixedSelector(uses=[a_use()], error=ModelBusy("busy")),
         FixedExtractor(),
-        SimpleNamespace(resolve=lambda names, collections, limits: ()),
+        SimpleNamespace(resolve=lambda names, collections, limits, readable: ()),
         retriever,
         ContextAssembler(1000, lambda hit: 10, min_score=0.5),
     )

@@ -29,12 +29,13 @@ from cicada.retrieval.knowledge.querying import (
     search_all,
 )
 from cicada.retrieval.ports import Filters, Hit, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from tests.support.campaign import CAMPAIGN, entry
 
 COMBAT = CollectionChoice("character", "combat_info", 0.9)
 ABILITIES = CollectionChoice("character", "abilities_info", 0.8)
 HISTORY = CollectionChoice("notes", "npc_history", 0.95)
-ASKED = SearchQuery("What can Ember do?", Filters(episodes=("ep1",)), top_k=20, min_score=0.5)
+ASKED = SearchQuery("What can Ember do?", Filters(episodes=("ep1",)), top_k=20, min_score=0.5, readable=EVERYTHING)
 
 
 def place(collection, section, entity="Ember", confidence=0.9, **changes):
@@ -148,7 +149,7 @@ class Sections:
 
 def test_all_searches_are_run_and_stay_in_their_order():
     retriever = Sections(entry("notes", "n1", "people", "Quell."))
-    queries = [CollectionQuery(SearchQuery(f"q{n}"), "similarity") for n in range(3 * AT_ONCE + 1)]
+    queries = [CollectionQuery(SearchQuery(f"q{n}", readable=EVERYTHING), "similarity") for n in range(3 * AT_ONCE + 1)]
     found = search_all(queries, retriever, THREADS)
     assert [one.asked for one in found] == queries
     assert {query.text for query in retriever.queries} == {one.query.text for one in queries}

@@ -16,6 +16,7 @@ from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames, LikeWords
 from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
+from cicada.rights import EVERYTHING
 from tests.support.catalogues import CATALOGUE, SHEET
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore
@@ -292,7 +293,9 @@ def test_the_indexs_entities_of_the_catalogues_collections_and_the_aliases_are_k
             ("Gutterflame", "the burning axe"),
             ("Ottoline Prawle", "the Tollwife"),
         ]
-        assert extract(reader, question, Catalogue("v1", (SHEET,))) == [("Gutterflame", "the burning axe")]
+        assert extract(reader, question, Catalogue("v1", (SHEET,), readable=EVERYTHING)) == [
+            ("Gutterflame", "the burning axe")
+        ]
 
 
 def test_what_has_an_entry_of_its_own_is_a_name_written_small_as_well():

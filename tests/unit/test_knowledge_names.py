@@ -15,6 +15,7 @@ from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.contracts import Catalogue
 from cicada.retrieval.knowledge.gazetteer import NAMES_HELD, IndexNames
 from cicada.retrieval.ports import TimeLimit, Unlimited
+from cicada.rights import EVERYTHING
 from tests.support.catalogues import CATALOGUE, DIARY, SHEET, declared
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore
@@ -65,7 +66,7 @@ def test_names_are_read_once_a_version_and_serve_questions_to_some_of_their_coll
     source, later = read(reader)
     first = source.names(CATALOGUE)
     assert source.names(CATALOGUE) is first
-    assert source.names(Catalogue("v1", (DIARY,))) is first
+    assert source.names(Catalogue("v1", (DIARY,), readable=EVERYTHING)) is first
     assert later.go_on() == 0
 
 
@@ -82,11 +83,11 @@ def test_those_of_the_version_before_serve_until_the_new_ones_are_there(reader: 
 def test_names_of_all_collections_are_kept_while_those_of_some_are_read_anew(reader: IndexReader) -> None:
     source, later = read(reader)
     first = source.names(CATALOGUE)
-    source.names(Catalogue("v2", (DIARY,)))
+    source.names(Catalogue("v2", (DIARY,), readable=EVERYTHING))
     later.go_on()
     assert source.names(CATALOGUE_2) is first
     later.go_on()
-    assert source.names(Catalogue("v2", (SHEET,))) is source.names(CATALOGUE_2)
+    assert source.names(Catalogue("v2", (SHEET,), readable=EVERYTHING)) is source.names(CATALOGUE_2)
 
 
 def test_the_first_question_waits_for_the_first_names(reader: IndexReader) -> None:
@@ -95,7 +96,9 @@ def test_the_first_question_waits_for_the_first_names(reader: IndexReader) -> No
 
 def test_the_first_question_to_a_new_collection_waits_for_its_names(reader: IndexReader) -> None:
     source, later = read(reader)
-    wider = Catalogue("v2", (*CATALOGUE.collections, declared("other", {"signs": ("Of signs.", ())})))
+    wider = Catalogue(
+        "v2", (*CATALOGUE.collections, declared("other", {"signs": ("Of signs.", ())})), readable=EVERYTHING
+    )
     left_s = [0.01, 0.0]
     with pytest.raises(OutOfTime):
         source.names(wider, TimeLimit(lambda: left_s.pop(0)))
@@ -164,6 +167,6 @@ def test_no_more_sets_of_names_are_held_than_may_be(reader: IndexReader) -> None
     single = [declared(f"c{n}", {"signs": ("Of signs.", ())}) for n in range(NAMES_HELD + 1)]
     for one in single:
         with pytest.raises(OutOfTime):
-            source.names(Catalogue("v1", (one,)), TimeLimit(lambda: 0.0))
+            source.names(Catalogue("v1", (one,), readable=EVERYTHING), TimeLimit(lambda: 0.0))
         later.go_on()
     assert len(source._held) == NAMES_HELD

@@ -22,6 +22,7 @@ from cicada.retrieval.knowledge.resolving import (
     SegmentNames,
 )
 from cicada.retrieval.ports import TimeLimit
+from cicada.rights import EVERYTHING
 from cicada.text.names import bare_key, spelling_key
 from tests.support.campaign import CHARACTER, NOTES, RULES, declared, entry, named
 from tests.support.embedding import WordEmbedder
@@ -54,12 +55,14 @@ class Counted:
 
         self.resolver = Counting(
             reader,
-            catalogue_of=lambda index: Catalogue(index.manifest.version, declarations or (CHARACTER, NOTES, RULES)),
+            catalogue_of=lambda index, readable: Catalogue(
+                index.manifest.version, declarations or (CHARACTER, NOTES, RULES), readable=readable
+            ),
             **options,
         )
 
     def places(self, name, *collections, **details):
-        found = self.resolver.resolve([named(name, **details)], collections)
+        found = self.resolver.resolve([named(name, **details)], collections, readable=EVERYTHING)
         return [(one.collection, one.section, one.entity, one.passages) for one in found]
 
 
@@ -84,12 +87,12 @@ def test_a_collection_that_was_not_selected_is_not_looked_in(counted):
 
 
 def test_a_search_for_a_place_can_filter_by_all_its_spellings(counted):
-    (place,) = counted.resolver.resolve([named("Mother Quell")], ["notes"])[1:]
+    (place,) = counted.resolver.resolve([named("Mother Quell")], ["notes"], readable=EVERYTHING)[1:]
     assert (place.section, place.spelt, place.passages) == ("people", ("Mother Quell", "mother  quell"), 2)
 
 
 def test_a_place_says_by_which_words_and_how_surely_it_was_found(counted):
-    (place,) = counted.resolver.resolve([named("Grapple", 0.75, "grappling")], ["rules"])
+    (place,) = counted.resolver.resolve([named("Grapple", 0.75, "grappling")], ["rules"], readable=EVERYTHING)
     assert (place.matched, place.confidence) == ("grappling", 0.75)
 
 
@@ -99,7 +102,7 @@ def test_case_articles_and_declared_other_names_make_no_difference_in_any_collec
 
 
 def test_a_part_of_a_name_finds_it_less_surely_where_nothing_has_the_whole_name(counted):
-    found = counted.resolver.resolve([named("Quell", 0.8)], ["notes"])
+    found = counted.resolver.resolve([named("Quell", 0.8)], ["notes"], readable=EVERYTHING)
     assert {(one.entity, one.section) for one in found} == {("Mother Quell", "events"), ("Mother Quell", "people")}
     assert {one.confidence for one in found} == {round(0.8 * PART_CONFIDENCE, 4)}
 
@@ -110,7 +113,7 @@ def test_letters_inside_of_a_word_and_words_beside_a_name_find_nothing(counted, 
 
 
 def test_two_names_for_one_entity_give_its_places_once_and_as_the_surer_says(counted):
-    found = counted.resolver.resolve([named("the red axe", 0.7), named("Ember", 0.95)], ["notes"])
+    found = counted.resolver.resolve([named("the red axe", 0.7), named("Ember", 0.95)], ["notes"], readable=EVERYTHING)
     assert [(one.entity, one.confidence) for one in found] == [("Ember", 0.95)]
 
 
@@ -220,7 +223,7 @@ def test_a_name_that_is_a_part_of_too_many_tells_none_of_them():
 
 def test_without_time_nothing_is_resolved():
     with reading(stored(*PASSAGES)) as reader, pytest.raises(OutOfTime):
-        Counted(reader).resolver.resolve([named("Ember")], ["notes"], TimeLimit(lambda: 0.0))
+        Counted(reader).resolver.resolve([named("Ember")], ["notes"], TimeLimit(lambda: 0.0), readable=EVERYTHING)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from cicada.retrieval.knowledge.assembling import ContextAssembler
 from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, NamedSection
 from cicada.retrieval.knowledge.search import PLAIN_SEARCH, KnowledgeSearch, StoppableLimits, both
 from cicada.retrieval.ports import UNLIMITED, Degradation, Filters, Hit, SearchQuery, SearchResult, Unlimited
+from cicada.rights import EVERYTHING
 from tests.support.breakers import Clock
 from tests.support.campaign import (
     CAMPAIGN,
@@ -42,7 +43,7 @@ class FixedResolver:
     def __init__(self, *places, error=None):
         self.places, self.error, self.asked = places, error, []
 
-    def resolve(self, names, collections, limits):
+    def resolve(self, names, collections, limits, readable):
         self.asked.append((tuple(one.name for one in names), tuple(collections)))
         if self.error is not None:
             raise self.error
@@ -98,7 +99,7 @@ def searching(selector=None, extractor=None, resolver=None, retriever=None, *, c
     """The way over fakes; of several catalogues each is the current one once, the last from then on."""
     catalogues = list(catalogue) if isinstance(catalogue, list) else [catalogue]
     return KnowledgeSearch(
-        lambda: catalogues.pop(0) if len(catalogues) > 1 else catalogues[0],
+        lambda _: catalogues.pop(0) if len(catalogues) > 1 else catalogues[0],
         selector or FixedSelector(HISTORY),
         extractor or FixedExtractor(),
         resolver or FixedResolver(),
@@ -109,7 +110,7 @@ def searching(selector=None, extractor=None, resolver=None, retriever=None, *, c
 
 
 def asked(*collections, limits=UNLIMITED, top_k=20, **changes):
-    return SearchQuery(QUESTION, Filters(collections=collections, **changes), top_k, limits=limits)
+    return SearchQuery(QUESTION, Filters(collections=collections, **changes), top_k, limits=limits, readable=EVERYTHING)
 
 
 def test_a_question_is_answered_from_the_collections_and_sections_that_serve_it():
@@ -127,7 +128,7 @@ def test_a_question_is_answered_from_the_collections_and_sections_that_serve_it(
 
 def test_nothing_is_asked_where_nothing_that_may_be_searched_declares_itself():
     selector = FixedSelector(HISTORY)
-    assert searching(selector, catalogue=Catalogue("v1", ())).gather(asked()) is None
+    assert searching(selector, catalogue=Catalogue("v1", (), readable=EVERYTHING)).gather(asked()) is None
     assert searching(selector).gather(asked("script")) is None
     assert selector.asked == []
 
@@ -314,14 +315,21 @@ def test_searches_that_see_two_versions_are_run_once_more_and_never_mixed():
 def test_where_all_searches_see_another_version_than_the_choice_it_is_made_anew_by_the_new_declarations():
     moved = declared("notes", {"npc_history": ["folk"]})
     selector, retriever = FixedSelector(HISTORY), Answers(["v2"])
-    gathered = searching(selector, retriever=retriever, catalogue=[CAMPAIGN, Catalogue("v2", (moved,))]).gather(asked())
+    gathered = searching(
+        selector, retriever=retriever, catalogue=[CAMPAIGN, Catalogue("v2", (moved,), readable=EVERYTHING)]
+    ).gather(asked())
     assert len(selector.asked) == 2
     assert [plan.sections for plan in gathered.plans] == [("folk",)]
     assert [reason.section for one in gathered.chosen for reason in one.why] == ["folk"]
 
 
 def test_where_nothing_declares_itself_any_more_the_search_is_left_to_others():
-    assert searching(retriever=Answers(["v2"]), catalogue=[CAMPAIGN, Catalogue("v2", ())]).gather(asked()) is None
+    assert (
+        searching(retriever=Answers(["v2"]), catalogue=[CAMPAIGN, Catalogue("v2", (), readable=EVERYTHING)]).gather(
+            asked()
+        )
+        is None
+    )
 
 
 def test_an_index_that_does_not_stand_still_is_searched_once_without_a_choice():
@@ -380,4 +388,4 @@ def test_both_results_come_back_as_they_were_asked_for():
 
 
 def test_declarations_of_other_collections_do_not_keep_a_question_from_its_own():
-    assert searching(catalogue=Catalogue("v1", (NOTES,))).gather(asked("notes")) is not None
+    assert searching(catalogue=Catalogue("v1", (NOTES,), readable=EVERYTHING)).gather(asked("notes")) is not None

@@ -425,7 +425,7 @@ class Counter:
         self.asked = []
         self.degraded = degraded
 
-    def count(self, fields, filters, *, limit):
+    def count(self, fields, filters, *, readable, limit):
         self.asked.append((tuple(fields), filters, limit))
         counts = tuple(FieldCounts(field, 3, (("FB-2", 5), ("FB-1", 2))) for field in fields)
         return FacetCounts("v1", 9, counts, self.degraded)

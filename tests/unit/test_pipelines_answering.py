@@ -14,6 +14,7 @@ from cicada.models.ports import Prompt, Unbounded, Usage
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
 from cicada.retrieval.ports import SearchQuery
+from cicada.rights import EVERYTHING
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
@@ -91,7 +92,7 @@ def test_a_re_ranker_that_keeps_failing_is_left_alone_and_the_search_goes_on(bre
     with pytest.raises(DependencyDown):
         guarded.rerank("fog", ["a"], time_budget_s=1, call_scope=Unbounded())
     over = pipelines_over(ScriptedRetriever({QUESTION: (BOATHOUSE,)}), reranker=guarded)
-    found = PipelineRetriever(over, "rerank").search(SearchQuery(QUESTION))
+    found = PipelineRetriever(over, "rerank").search(SearchQuery(QUESTION, readable=EVERYTHING))
     assert (reranker.asked, [hit.passage for hit in found.hits]) == ([], [BOATHOUSE])
 
 

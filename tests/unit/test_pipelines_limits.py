@@ -28,6 +28,7 @@ from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.model_reranker import Marks, ModelReranker, PassageMarks
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
 from cicada.retrieval.ports import SearchQuery
+from cicada.rights import EVERYTHING
 from tests.support.answers import asked
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.pipelines import (
@@ -323,7 +324,7 @@ def test_a_whole_retrieval_is_one_probe_of_an_index_that_works_again():
     retriever = ScriptedRetriever(dict.fromkeys(texts, (A,)))
     over = pipelines_over(retriever, model=writing("foghorn", "mist signal"))
     guarded = GuardedRetriever(PipelineRetriever(over, "advanced"), breakers)
-    found = guarded.search(SearchQuery(QUESTION, min_score=0.0))
+    found = guarded.search(SearchQuery(QUESTION, min_score=0.0, readable=EVERYTHING))
     assert sorted(query.text for query in retriever.asked) == sorted(texts)
     assert [one.code for one in found.degraded] == ["rerank_incomplete"]
     assert store.breakers["index"].open_since_ms is None
@@ -336,5 +337,7 @@ def test_while_the_index_is_left_alone_no_wording_is_asked_for():
     model = ScriptedModel({Wordings: ModelUnavailable("never asked")})
     over = pipelines_over(ScriptedRetriever({QUESTION: (A,)}), model=model)
     with pytest.raises(DependencyDown):
-        GuardedRetriever(PipelineRetriever(over, "advanced"), breakers).search(SearchQuery(QUESTION))
+        GuardedRetriever(PipelineRetriever(over, "advanced"), breakers).search(
+            SearchQuery(QUESTION, readable=EVERYTHING)
+        )
     assert model.prompts == []

@@ -13,12 +13,13 @@ from cicada.models.ports import Stopped
 from cicada.retrieval.background import run_in_background, wait_for
 from cicada.retrieval.ports import SearchQuery, TimeLimit
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, embedding_time_s, query_vector
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 
 
 def query(left_s=None, mode="hybrid"):
     limits: dict[str, Any] = {} if left_s is None else {"limits": TimeLimit(lambda: left_s)}
-    return SearchQuery("fog bell", mode=mode, **limits)
+    return SearchQuery("fog bell", mode=mode, **limits, readable=EVERYTHING)
 
 
 @pytest.fixture

@@ -33,11 +33,12 @@ from cicada.retrieval.s3vectors.vector_records import (
     passage_of,
     record_of,
 )
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import make_passage
 
-QUERY = SearchQuery("Who rings the bell?")
+QUERY = SearchQuery("Who rings the bell?", readable=EVERYTHING)
 ARN = "arn:aws:s3vectors:us-east-1:123456789012:bucket/vectors/index/passages"
 
 
@@ -192,7 +193,7 @@ def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:
 
 
 def test_an_engine_that_had_less_time_than_its_own_is_not_blamed(never: Callable[[], SearchResult | None]) -> None:
-    hurried = SearchQuery("Who rings the bell?", limits=TimeLimit(lambda: 0.02))
+    hurried = SearchQuery("Who rings the bell?", limits=TimeLimit(lambda: 0.02), readable=EVERYTHING)
     engine = Engine(never)
     retriever = FallbackRetriever(engine, Shards(), budget_s=5)
     for _ in range(FAILURES_TO_REST + 1):
@@ -300,9 +301,9 @@ def test_a_model_that_is_down_stops_a_search_by_meaning_and_no_other() -> None:
     settings = EngineSettings("s3vectors", s3_vectors_index_arn=ARN, engine_budget_s=5)
     retriever, _ = built(settings, Down(), shards=lambda _: shards)
     with pytest.raises(ModelUnavailable):
-        retriever.search(SearchQuery("bell", mode="dense"))
+        retriever.search(SearchQuery("bell", mode="dense", readable=EVERYTHING))
     assert shards.searches == 0
-    assert retriever.search(SearchQuery("bell")).engine == "shards"
+    assert retriever.search(SearchQuery("bell", readable=EVERYTHING)).engine == "shards"
 
 
 def test_a_model_that_refuses_the_query_is_told() -> None:

@@ -17,6 +17,7 @@ from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
+from cicada.rights import EVERYTHING
 from cicada.text.characters import folded
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
@@ -120,7 +121,7 @@ def test_every_section_holds_something_and_nothing_is_outside_of_them(collection
 def test_the_declarations_are_published_with_the_collections(loaded):
     current = read_current(loaded.store)
     assert current is not None
-    assert catalogue_of(current.manifest).collections == tuple(DECLARED[name] for name in sorted(DECLARED))
+    assert catalogue_of(current.manifest, EVERYTHING).collections == tuple(DECLARED[name] for name in sorted(DECLARED))
 
 
 @pytest.mark.parametrize("collection", INTENTIONS)
@@ -199,10 +200,12 @@ def test_everybody_who_is_labelled_stands_somewhere(loaded):
 
 def test_the_resolver_finds_the_labelled_places(loaded):
     with reading(loaded.store) as reader:
-        resolver = IndexResolver(reader, catalogue_of=lambda index: catalogue_of(index.manifest))
+        resolver = IndexResolver(reader, catalogue_of=lambda index, readable: catalogue_of(index.manifest, readable))
         for question in QUESTIONS:
             for name, places in named_in(question):
-                found = resolver.resolve([NamedEntity(name, 1.0, name, "gazetteer")], list(question["collections"]))
+                found = resolver.resolve(
+                    [NamedEntity(name, 1.0, name, "gazetteer")], list(question["collections"]), readable=EVERYTHING
+                )
                 assert {(place.collection, place.section) for place in found} == places, question
 
 

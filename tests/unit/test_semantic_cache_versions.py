@@ -17,6 +17,7 @@ from cicada.retrieval.ports import SearchQuery, SearchResult
 from cicada.retrieval.s3vectors import S3VectorsRetriever
 from cicada.retrieval.s3vectors.collection_state import HELD_KEY, CollectionState
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages
@@ -53,7 +54,7 @@ def test_the_shards_tell_the_version_that_they_search() -> None:
     store = InMemoryStore()
     IndexWriter(store, WordEmbedder()).replace("script", indexable(make_passages(3)))
     shards = shards_over(store)
-    assert shards.version() == shards.search(SearchQuery("Line 1")).index_version
+    assert shards.version() == shards.search(SearchQuery("Line 1", readable=EVERYTHING)).index_version
 
 
 def test_shards_without_an_index_have_no_version() -> None:
@@ -102,7 +103,7 @@ def test_behind_a_fallback_the_shards_serve_where_the_engine_cannot() -> None:
 def test_an_engine_that_rests_is_not_asked() -> None:
     retriever = FallbackRetriever(Versioned("v1", IndexUnavailable("down")), Versioned("v2"))
     for _ in range(FAILURES_TO_REST):
-        retriever.search(SearchQuery("anything"))
+        retriever.search(SearchQuery("anything", readable=EVERYTHING))
     assert retriever.version() == "v2"
 
 

@@ -59,6 +59,7 @@ from cicada.errors import (
 from cicada.models.ports import ModelUse, Stopped, TextDelta, Usage
 from cicada.protocol.events import Source, VerdictPassage
 from cicada.retrieval.ports import SearchLimits
+from cicada.rights import EVERYTHING
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.hostile import NOTHING, READING, HostileWorld, every_writing_tool
 from tests.support.questions import KEY
@@ -306,7 +307,7 @@ class Run:
         self.registry = NumberedSources()
         self.box = ToolRunner(
             [tool for tool in self.rig.world.tools() if not (self.reads_only and tool.writes)],
-            actor=Actor(SUBJECT, "request-1", self.question, 1_700_000_000_000),
+            actor=Actor(SUBJECT, "request-1", self.question, 1_700_000_000_000, readable=EVERYTHING),
             registry=self.registry,
             limits=self.meter,
             caps=self.caps,

@@ -18,6 +18,7 @@ from cicada.models.embedding_models import Purpose
 from cicada.models.retries import QUERY, RetryPolicy
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from cicada.rights import EVERYTHING
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages
@@ -81,7 +82,7 @@ def test_an_index_of_every_supported_model_is_written_and_searched(service, mode
     IndexWriter(store, passages).replace("script", indexable(make_passages(5)))
     retriever = ShardRetriever(IndexReader(store, embedding_model_id=model_id, dimensions=dimensions), queries)
     wanted = make_passages(5)[3]
-    found = retriever.search(SearchQuery(wanted.context, top_k=1, min_score=0.0, mode="dense"))
+    found = retriever.search(SearchQuery(wanted.context, top_k=1, min_score=0.0, mode="dense", readable=EVERYTHING))
     assert [hit.passage.id for hit in found.hits] == [wanted.id]
 
 

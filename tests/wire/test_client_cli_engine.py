@@ -19,6 +19,7 @@ from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever
 from cicada.retrieval.s3vectors.load import CurrentVersion
 from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS
+from cicada.rights import EVERYTHING
 from cicada_cli.main import main
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
@@ -110,7 +111,9 @@ def test_the_current_version_is_copied_and_found(
     )
     assert f"copying: {count} of {count} passages" in told.err
     client = vectors.client("s3vectors", config=query_config(5.0))
-    result = S3VectorsRetriever(client, arn, EMBEDDER, bucket()).search(SearchQuery("who rang the bell", min_score=0.0))
+    result = S3VectorsRetriever(client, arn, EMBEDDER, bucket()).search(
+        SearchQuery("who rang the bell", min_score=0.0, readable=EVERYTHING)
+    )
     assert result.index_version == version.version
     assert result.hits[0].passage.text == "Who rang the bell in the night?"
     assert {hit.passage.id for hit in result.hits} <= {passage.id for passage, _ in version.passages()}

@@ -13,6 +13,7 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from cicada.retrieval.ports import SearchQuery
+from cicada.rights import EVERYTHING
 from cicada_cli.aws import Aws
 from cicada_cli.deployment import Deployment
 from cicada_cli.load import load
@@ -188,7 +189,7 @@ def test_on_a_terminal_hits_are_a_table_and_progress_is_bars(
     bars = err.file.getvalue()  # type: ignore[attr-defined]
     for stage in ("reading", "embedding", "writing", "publishing"):
         assert stage in bars
-    assert search(deployment, SearchQuery("the bell", min_score=0), as_json=False, out=out) == 0
+    assert search(deployment, SearchQuery("the bell", min_score=0, readable=EVERYTHING), as_json=False, out=out) == 0
     table = out.file.getvalue()  # type: ignore[attr-defined]
     assert "ep2-002" in table
     assert "4 hits in" in table

@@ -14,6 +14,7 @@ from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions, Sessi
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
+from cicada.rights import EVERYTHING
 from tests.support.dynamodb import requests_table
 from tests.support.questions import NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
@@ -40,7 +41,9 @@ def session(*texts: str) -> ConversationSession:
 
 
 def given_answer(n: int) -> AnswerGiven:
-    asked = AskedQuestion(RequestKey("mara", f"r{n}"), Question("Why?", session_id="s1"), "Why?")
+    asked = AskedQuestion(
+        RequestKey("mara", f"r{n}"), Question("Why?", session_id="s1"), "Why?", readable=lambda: EVERYTHING
+    )
     return AnswerGiven(asked, "rag", "Because.", None, Answered("end_turn", "m"), NOW_S * 1000 + n)
 
 

@@ -12,6 +12,7 @@ from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.retrieval.kendra import MAX_RESULTS, SCORES, KendraRetriever
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from cicada_local.kendra import Kendra
 from tests.wire.engine_services import EngineService, serving
 
@@ -45,7 +46,7 @@ def put(service: EngineService, id: str, text: str, *, title: str = "", **attrib
 
 def search(service: EngineService, text: str, *, index: str = INDEX, **query: Any) -> SearchResult:
     retriever = KendraRetriever(service.client("kendra", config=query_config(2.0)), index)
-    return retriever.search(SearchQuery(text, **{"min_score": 0.0, **query}))
+    return retriever.search(SearchQuery(text, **{"min_score": 0.0, **query}, readable=EVERYTHING))
 
 
 def test_a_result_names_its_engine_and_where_it_stands(service: EngineService) -> None:

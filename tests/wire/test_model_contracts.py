@@ -39,6 +39,7 @@ from cicada.models.openai_http import ChatConnection
 from cicada.models.openai_structured import OpenAiStructuredModel
 from cicada.models.ports import Finished, Prompt, StructuredModel, TextDelta, TextModel, Unbounded, Usage
 from cicada.retrieval.ports import UNLIMITED
+from cicada.rights import EVERYTHING
 from cicada_local.bedrock.event_stream import encode_event, encode_exception
 from tests.support.agents import FakeTool
 from tests.wire.app_server import serving_app
@@ -154,7 +155,7 @@ def agent(recorded: Recorded) -> dict[str, Any]:
     )
     tool = FakeTool("search_script", lambda given, _: {"found": given.model_dump()["query"]}, form=Search)
     limits = CappedLimits(UNLIMITED, AgentCaps())
-    actor = Actor("asker", "request-1", PROMPT.user, 1_700_000_000_000)
+    actor = Actor("asker", "request-1", PROMPT.user, 1_700_000_000_000, readable=EVERYTHING)
     box = ToolRunner([tool], actor=actor, registry=NumberedSources(), limits=limits)
     *pieces, finished = model.run(AgentTask(PROMPT.system, PROMPT.user), box, limits)
     assert isinstance(finished, AgentFinished)

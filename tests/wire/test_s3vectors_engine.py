@@ -32,6 +32,7 @@ from cicada.retrieval.s3vectors.load import Loader
 from cicada.retrieval.s3vectors.retriever import MAX_TOP_K
 from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
+from cicada.rights import EVERYTHING
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -89,7 +90,7 @@ class House:
         return S3VectorsRetriever(client, self.arn, embedder, self.store, **options)
 
     def search(self, text: str, **query: Any) -> Any:
-        return self.retriever().search(SearchQuery(text, **{"min_score": 0.0, **query}))
+        return self.retriever().search(SearchQuery(text, **{"min_score": 0.0, **query}, readable=EVERYTHING))
 
     def held(self) -> Any:
         return parse_collection_state(self.store.objects[HELD_KEY])
@@ -285,23 +286,23 @@ def test_when_the_query_cannot_be_embedded_a_hybrid_search_goes_by_words(house: 
             raise ModelUnavailable("down")
 
     house.load(BELL, LAMP)
-    result = house.retriever(Down()).search(SearchQuery("fog bell", min_score=0.0))
+    result = house.retriever(Down()).search(SearchQuery("fog bell", min_score=0.0, readable=EVERYTHING))
     assert [hit.passage for hit in result.hits] == [BELL]
     assert [note.code for note in result.degraded] == ["words_only"]
     with pytest.raises(ModelUnavailable):
-        house.retriever(Down()).search(SearchQuery("fog bell", mode="dense"))
+        house.retriever(Down()).search(SearchQuery("fog bell", mode="dense", readable=EVERYTHING))
 
 
 def test_an_sdk_that_knows_no_words_searches_by_meaning_and_says_so(house: House) -> None:
     house.load(BELL, LAMP)
     retriever = house.retriever()
     retriever._knows_words = False
-    result = retriever.search(SearchQuery("fog bell", min_score=0.0))
+    result = retriever.search(SearchQuery("fog bell", min_score=0.0, readable=EVERYTHING))
     assert result.hits[0].passage == BELL
     assert [note.code for note in result.degraded] == ["mode_fallback"]
-    assert retriever.search(SearchQuery("fog bell", mode="dense")).degraded == ()
+    assert retriever.search(SearchQuery("fog bell", mode="dense", readable=EVERYTHING)).degraded == ()
     with pytest.raises(IndexUnavailable, match="AWS SDK"):
-        retriever.search(SearchQuery("fog bell", mode="keyword"))
+        retriever.search(SearchQuery("fog bell", mode="keyword", readable=EVERYTHING))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +330,7 @@ def test_one_throttle_is_waited_out(house: House) -> None:
 def test_another_model_is_refused(house: House) -> None:
     house.load(BELL)
     with pytest.raises(IndexMismatch, match=r"test\.words at 64 dimensions, queries are embedded with other at 64"):
-        house.retriever(WordEmbedder("other")).search(SearchQuery("bell"))
+        house.retriever(WordEmbedder("other")).search(SearchQuery("bell", readable=EVERYTHING))
 
 
 def test_vectors_of_somebody_else_are_no_passages(house: House) -> None:
@@ -361,7 +362,7 @@ def test_a_new_version_is_noticed_without_a_search_waiting_for_it(house: House) 
     held = CollectionStateReader(house.store, house.arn, clock=lambda: clock[0])
     house.load(BELL)
     retriever = house.retriever(held=held)
-    query = SearchQuery("bell", min_score=0.0)
+    query = SearchQuery("bell", min_score=0.0, readable=EVERYTHING)
     assert retriever.held_version() is None
     assert retriever.search(query).index_version == retriever.held_version() == "000001-a"
     house.load(BELL, LAMP, version="000002-b")
@@ -567,7 +568,7 @@ def test_a_bug_is_no_failure_of_the_engine(house: House, monkeypatch: pytest.Mon
     retriever = house.retriever()
     monkeypatch.setattr(retriever, "_client", object())
     with pytest.raises(AttributeError):
-        retriever.search(SearchQuery("bell"))
+        retriever.search(SearchQuery("bell", readable=EVERYTHING))
     with pytest.raises(ClientError):
         house.service.client("s3vectors").get_index(indexArn=house.arn + "x")
 

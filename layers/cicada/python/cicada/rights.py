@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+GroupName = Annotated[str, StringConstraints(pattern=r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$")]
+"""A group's name; commas are left out because groups are passed on as a list with commas."""
+CollectionName = Annotated[str, StringConstraints(pattern=r"^\w[\w-]{0,63}$")]
+"""As a collection of the index can be called."""
 Readers = tuple[str, ...]
 """The groups that may read a collection; a member of any may. Empty: nobody may."""
+Default = Literal["everybody", "nobody"]
+ReadersByCollection = dict[CollectionName, tuple[GroupName, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ NOTHING = Readable(others=False)
 class AccessRules:
     """Who may read each collection."""
 
-    default: Literal["everybody", "nobody"] = "everybody"
+    default: Default = "everybody"
     """Who may read a collection without a rule."""
     readers: Mapping[str, Readers] = field(default_factory=dict)
     """By collection."""
@@ -50,3 +58,13 @@ class AccessRules:
         mine = frozenset(groups)
         differing = {name for name, readers in self.readers.items() if bool(mine.intersection(readers)) != others}
         return Readable(others, frozenset(differing), groups)
+
+
+class ConfiguredAccess(BaseModel):
+    """What a deployment's settings say of access, as the functions' variable ``ACCESS`` carries it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    default: Default = "everybody"
+    collections: ReadersByCollection = Field(default_factory=dict)
+    """For these collections it wins over what they declare."""

@@ -13,6 +13,7 @@ from cicada.models.ports import TextDelta, Usage
 from cicada.profiles.record import Kind, Verdict
 from cicada.protocol.events import ChangedField, ProfileChanged, Source, VerdictPassage
 from cicada.retrieval.ports import SearchLimits
+from cicada.rights import Readable
 
 MAX_OUTPUT_CHARS = 16_000
 """Of a tool's result for the model: a quarter of the services' limits, in any language."""
@@ -32,6 +33,8 @@ class Actor:
     collections: tuple[str, ...] = ()
     """The user limits the question to these; all when empty."""
     episodes: tuple[str, ...] = ()
+    readable: Readable = field(kw_only=True)
+    """What the user may read. Tools search and show nothing else of the corpus."""
     understood: str = ""
     """The message as it was completed from the user's earlier messages, where it was."""
 
@@ -41,7 +44,9 @@ class Actor:
         return (self.message, self.understood) if self.understood else (self.message,)
 
     @classmethod
-    def asking(cls, key: RequestKey, question: Question, at_ms: int, understood: str = "") -> Self:
+    def asking(
+        cls, key: RequestKey, question: Question, at_ms: int, understood: str = "", *, readable: Readable
+    ) -> Self:
         """The user of a request.
 
         ``understood`` is the question as completed from the user's own earlier messages. A completion from answers is
@@ -55,6 +60,7 @@ class Actor:
             tenant=question.tenant,
             collections=question.collections,
             episodes=question.episodes,
+            readable=readable,
             understood=understood,
         )
 

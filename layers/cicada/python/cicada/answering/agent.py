@@ -166,7 +166,7 @@ class AgentStrategy:
         registry = NumberedSources()
         index = WatchedRetriever(self.retriever)
         understood = asked.query if asked.in_own_words else ""
-        actor = Actor.asking(asked.key, asked.question, asked.at_ms, understood)
+        actor = Actor.asking(asked.key, asked.question, asked.at_ms, understood, readable=asked.readable())
         runner = ToolRunner(
             self._offered(index, actor),
             actor=actor,
@@ -240,6 +240,9 @@ class _Run:
 
 
 def conversation_of(asked: AskedQuestion) -> str:
-    """The id of a request's conversation for an agent service: a digest that includes the user."""
+    """The id of a request's conversation for an agent service: a digest that includes the user and what they may read.
+
+    The service remembers what its tools showed, so a change of rights begins another conversation.
+    """
     within = asked.question.session_id or asked.key.request_id
-    return hashlib.sha256(f"{asked.key.subject}\0{within}".encode()).hexdigest()
+    return hashlib.sha256(f"{asked.key.subject}\0{within}\0{asked.readable().key}".encode()).hexdigest()

@@ -51,6 +51,7 @@ from cicada.protocol.events import (
     load_event,
 )
 from cicada.request_trace import log_event, log_fault
+from cicada.rights import EVERYTHING
 
 logger = logging.getLogger(__name__)
 
@@ -271,6 +272,7 @@ class AttemptRunner:
             at_ms=head.accepted_at_ms,
             may_write=lambda: self._starter.is_answering(head),
             on_change=on_change,
+            readable=lambda: EVERYTHING,
         )
 
     def _deliver_lost_receipts(self, head: RequestHead, driver: DeliveryDriver) -> None:

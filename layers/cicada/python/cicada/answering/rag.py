@@ -84,4 +84,5 @@ class RagStrategy:
             top_k=question.top_k or self.top_k,
             min_score=self.min_score,
             limits=AttemptLimits(attempt_budget),
+            readable=asked.readable(),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cicada.agents.ports import ProfileWritten, TheoryVerdict, ToConfirm
@@ -11,6 +11,7 @@ from cicada.attempts.budgets import AttemptBudget
 from cicada.delivery.record import Question, RequestKey, Standalone
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Citation, Degraded, Reused, Source, Sources, StrategyFailure, StrategyName
+from cicada.rights import Readable
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class AskedQuestion:
     on_change: Callable[[ProfileWritten | ToConfirm], None] = lambda _: None
     """Called for every change, and for every change that waits for the user's confirmation: the user is notified even
     if the attempt fails."""
+    readable: Callable[[], Readable] = field(kw_only=True)
+    """What the asker may read, by the rules at the first call of this attempt. Raises IndexUnavailable or IndexCorrupt
+    if the rules cannot be read."""
     in_own_words: bool = False
     """See :class:`cicada.delivery.record.Standalone`; such a completion counts as said by the asker."""
 

@@ -23,12 +23,14 @@ from cicada.index.segment_reader import RoundReader, SegmentSections, damage_in,
 from cicada.index.texts import TextPart
 from cicada.index.vectors.part import VectorPart
 from cicada.index.vectors.search import VectorHits, cosines, search_vectors
+from cicada.rights import Readable
 
 logger = logging.getLogger(__name__)
 
 COLLECTION = "collection"  # the field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by
 
 SCOPES_HELD = 16  # filters whose rows are remembered: a mask is a byte a row
+VIEWS_HELD = 64  # restricted views of a version that are remembered, with their scopes
 
 PLACES, BLOCKS = "passages.places", "passages.blocks"
 
@@ -96,11 +98,35 @@ class LoadedIndex:
     """Of the last filters, at most :data:`SCOPES_HELD`."""
     numberings: dict[tuple[str, tuple[str, ...]], ValueNumbering] = field(default_factory=dict, compare=False)
     """Of counted fields, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
+    views: dict[frozenset[str], LoadedIndex] = field(default_factory=dict, compare=False)
+    """The last restricted views, by their collections, at most :data:`VIEWS_HELD`."""
 
     @property
     def warm(self) -> bool:
         """Whether searches read only the texts that they show."""
         return all(segment.warm for segment in self.segments)
+
+    def seen_by(self, readable: Readable) -> LoadedIndex:
+        """The version as if it had only the collections that an asker may read; its name and memory are the same.
+
+        A segment has one collection, and statistics are those of a search's segments. So whatever is made from a view
+        equals, score by score, what an index without the other collections gives.
+        """
+        seen = frozenset(filter(readable.allows, self.manifest.collections))
+        if len(seen) == len(self.manifest.collections):
+            return self
+        view = self.views.get(seen)
+        if view is None:
+            view = LoadedIndex(
+                self.manifest.limited_to(seen),
+                tuple(segment for segment in self.segments if segment.entry.collection in seen),
+                self.rounds,
+                tuple(entry for entry in self.unreadable if entry.collection in seen),
+            )
+            if len(self.views) >= VIEWS_HELD:
+                self.views.clear()
+            self.views[seen] = view
+        return view
 
     def scope(self, where: RowFilter) -> RowScope:
         """The rows that pass a filter."""

@@ -137,6 +137,15 @@ class Manifest(IndexModel):
         """The next version, with these arguments of :meth:`create` changed."""
         return self.derive(number=self.number + 1, created_at=created_at, previous=self.version, **changes)
 
+    def limited_to(self, collections: frozenset[str]) -> Self:
+        """What the version says of some of its collections, under the version's own name. Not for the store."""
+        return self.model_copy(
+            update={
+                "segments": tuple(one for one in self.segments if one.collection in collections),
+                "declarations": tuple(one for one in self.declarations if one.collection in collections),
+            }
+        )
+
     def derived_version(self) -> str:
         """The id that belongs to this content."""
         return f"{self.number:06d}-{self._sha256_without(_NOT_IN_VERSION_ID)[:16]}"

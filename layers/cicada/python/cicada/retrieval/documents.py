@@ -17,6 +17,7 @@ from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import read_index, row_filter
+from cicada.rights import Readable
 
 Section = tuple[str, ...]
 """The headings above a passage, outermost first."""
@@ -47,7 +48,9 @@ class DocumentReader:
     def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
 
-    def read(self, collection: str, source: str, workflow_id: str | None = None) -> DocumentPassages:
+    def read(
+        self, collection: str, source: str, workflow_id: str | None = None, *, readable: Readable
+    ) -> DocumentPassages:
         """All passages of a document, with this label if ``workflow_id`` is given.
 
         Raises DocumentUnknown, IndexCorrupt if it may be in an unreadable part of the collection, or another
@@ -55,7 +58,7 @@ class DocumentReader:
         """
         metadata = {"source": (source,)} | ({"workflow_id": (workflow_id,)} if workflow_id is not None else {})
         filters = Filters(collections=(collection,), metadata=metadata)
-        passages, index = read_index(self._reader, lambda index: _passages(index, filters))
+        passages, index = read_index(self._reader, readable, lambda index: _passages(index, filters))
         damaged = [entry.key for entry in index.unreadable if entry.collection == collection]
         if not passages:
             if damaged:

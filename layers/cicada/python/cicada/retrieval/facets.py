@@ -1,6 +1,6 @@
 """Facets: a field's values among the passages that pass a filter, with their numbers of passages.
 
-Counts are exact, over all live passages of the version.
+Counts are exact, over all live passages of the version that the asker may read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cicada.index.loaded_index import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
+from cicada.rights import Readable
 
 OWN_FIELDS = (COLLECTION, "episode", "speaker", SOURCE, ENTITIES, ENTITY_CODES)
 """Fields with the same name in the index; all others are keys of the passages' metadata, such as ``workflow_id``."""
@@ -51,7 +52,7 @@ class ShardFacets:
     def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
 
-    def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
+    def count(self, fields: Sequence[str], filters: Filters, *, readable: Readable, limit: int) -> FacetCounts:
         """Count the values of fields: of :data:`OWN_FIELDS`, or keys of the metadata.
 
         ``limit`` bounds the values listed a field, 0 for none; ``unique`` counts all. Raises RetrievalInvalid for a
@@ -68,5 +69,5 @@ class ShardFacets:
             ]
             return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found)
 
-        (total, found), index = read_index(self._reader, counted)
+        (total, found), index = read_index(self._reader, readable, counted)
         return FacetCounts(index.manifest.version, total, found, partial_index(index, "counted"))

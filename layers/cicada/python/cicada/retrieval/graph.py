@@ -36,6 +36,7 @@ from cicada.retrieval.entity_paths import (
 )
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
+from cicada.rights import Readable
 from cicada.text.characters import folded
 
 CLOSEST = 5
@@ -155,10 +156,11 @@ class EntityGraph:
         self._reader = reader
         self._max_mentions = max_mentions
         self._held: OrderedDict[tuple[str, ...], Mentions] = OrderedDict()
+        self._held_of = ""  # the version that was last made room for
         self._making = threading.Lock()
 
     def cooccurring(
-        self, entities: Sequence[str], filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN
+        self, entities: Sequence[str], filters: Filters, *, readable: Readable, limit: int, show: int = DEFAULT_SHOWN
     ) -> Cooccurring:
         """Pairs that passages name together: among several entities, of one with others, or, without any, of all."""
         _check(limit, show)
@@ -188,9 +190,11 @@ class EntityGraph:
                 complete=complete,
             )
 
-        return read_index(self._reader, answered)[0]
+        return read_index(self._reader, readable, answered)[0]
 
-    def neighbours(self, entity: str, filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN) -> Neighbours:
+    def neighbours(
+        self, entity: str, filters: Filters, *, readable: Readable, limit: int, show: int = DEFAULT_SHOWN
+    ) -> Neighbours:
         """The entities that passages name together with one."""
         _check(limit, show)
 
@@ -202,10 +206,18 @@ class EntityGraph:
             pairs, unique = view.best_partners(found, limit)
             return Neighbours(**view.told(()), entity=view.entity(found), unique=unique, ties=view.ties(pairs))
 
-        return read_index(self._reader, answered)[0]
+        return read_index(self._reader, readable, answered)[0]
 
     def paths(
-        self, start: str, end: str, filters: Filters, *, max_hops: int, limit: int, show: int = DEFAULT_SHOWN
+        self,
+        start: str,
+        end: str,
+        filters: Filters,
+        *,
+        readable: Readable,
+        max_hops: int,
+        limit: int,
+        show: int = DEFAULT_SHOWN,
     ) -> Paths:
         """The ways from one entity to another, from each to the next by a passage that names both.
 
@@ -233,7 +245,7 @@ class EntityGraph:
                 complete=complete,
             )
 
-        return read_index(self._reader, answered)[0]
+        return read_index(self._reader, readable, answered)[0]
 
     def _view(self, index: LoadedIndex, filters: Filters, show: int) -> GraphView:
         scope = index.scope(row_filter(filters))
@@ -267,9 +279,11 @@ class EntityGraph:
         return found
 
     def _make_room(self, index: LoadedIndex, count: int) -> None:
-        current = {segment.entry.key for segment in index.segments}
-        for old in [held for held in self._held if not current.issuperset(held)]:
-            del self._held[old]
+        if index.manifest.version != self._held_of:  # else graphs of other askers' collections would go
+            self._held_of = index.manifest.version
+            current = {segment.entry.key for segment in index.segments}
+            for old in [held for held in self._held if not current.issuperset(held)]:
+                del self._held[old]
         held_mentions = sum(held.count for held in self._held.values())
         while self._held and (len(self._held) >= GRAPHS_HELD or held_mentions + count > self._max_mentions):
             held_mentions -= self._held.popitem(last=False)[1].count

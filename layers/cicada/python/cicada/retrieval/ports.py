@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from cicada.corpus.passages import Passage
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.models.ports import ModelUse, TokenBudget, Unbounded
+from cicada.rights import Readable
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 """By meaning and words, by meaning alone (vectors), or by words alone (BM25)."""
@@ -89,6 +90,8 @@ class SearchQuery:
     mode: SearchMode = "hybrid"
     limits: SearchLimits = field(default=UNLIMITED, compare=False, repr=False)
     pin: Pin | None = field(default=None, compare=False, repr=False)
+    readable: Readable = field(kw_only=True)
+    """What the asker may read. Nothing else is ranked, counted or named."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if ``top_k`` is below 1."""

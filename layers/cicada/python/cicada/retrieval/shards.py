@@ -16,6 +16,7 @@ from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchMode, SearchQuery, SearchResult
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, vector_or_words
 from cicada.retrieval.ranking import languages_of, rank
+from cicada.rights import Readable
 
 MAX_LANGUAGES = 4
 """A message's passages in more languages are unlikely to be all among the best."""
@@ -43,7 +44,7 @@ class ShardRetriever:
         timer.lap("load")
         while True:
             try:
-                hits, searched = self._best(index, query, vector, mode)
+                hits, searched = self._best(index.seen_by(query.readable), query, vector, mode)
             except IndexCorrupt as error:
                 index = rest_of(index, error) if pinned else self._reader.after_damage(index, error)
             else:
@@ -52,7 +53,7 @@ class ShardRetriever:
         if query.pin is not None:
             query.pin.index, query.pin.version = index, index.manifest.version
         self._reader.warm_soon()
-        degraded = (*degraded, *partial_index(index, "searched"))
+        degraded = (*degraded, *partial_index(index.seen_by(query.readable), "searched"))
         return SearchResult(hits, index.manifest.version, searched, timer.ms, degraded=degraded)
 
     def version(self) -> str:
@@ -125,16 +126,21 @@ def partial_index(index: LoadedIndex, done: str) -> tuple[Degradation, ...]:
 _Found = TypeVar("_Found")
 
 
-def read_index(reader: IndexReader, work: Callable[[LoadedIndex], _Found]) -> tuple[_Found, LoadedIndex]:
-    """Run ``work`` on the current version; returns its result and the version, or raises IndexFailure."""
+def read_index(
+    reader: IndexReader, readable: Readable, work: Callable[[LoadedIndex], _Found]
+) -> tuple[_Found, LoadedIndex]:
+    """Run ``work`` on what may be read of the current version; returns its result and that view.
+
+    Raises IndexFailure.
+    """
     reader.refresh_soon()
     index = reader.current()
     while True:
         try:
-            found = work(index)
+            found = work(index.seen_by(readable))
         except IndexCorrupt as error:
             index = reader.after_damage(index, error)
         else:
             break
     reader.warm_soon()
-    return found, index
+    return found, index.seen_by(readable)

@@ -21,6 +21,7 @@ from cicada.delivery.record import RequestHead, RequestKey
 from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import TimeLimit
+from cicada.rights import EVERYTHING
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class ActionFunction:
         """The answer's text, and the new sources that it carries, None if the call failed."""
         ends_s = min(until_s, self._now_s() + self._most_s)
         limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
-        actor = Actor.asking(head.key, head.question, head.accepted_at_ms)
+        actor = Actor.asking(head.key, head.question, head.accepted_at_ms, readable=EVERYTHING)
         runner = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
         try:
             tool = next((tool for tool in self._tools if tool.name == called.function), None)

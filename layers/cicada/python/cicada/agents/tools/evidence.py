@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
@@ -23,7 +23,7 @@ from cicada.profiles.rules import MAX_STATEMENT_CHARS, claim_of, clipped, line
 from cicada.protocol.events import Reason, Source, StrengthWord
 from cicada.request_trace import log_fault
 from cicada.retrieval.knowledge.structured_calls import fill_form
-from cicada.retrieval.ports import Degradation, Filters, SearchLimits, SearchQuery, SearchResult
+from cicada.retrieval.ports import Degradation, Retriever, SearchLimits, SearchQuery, SearchResult
 
 STRENGTHS: dict[StrengthWord, float] = {"strong": 0.9, "moderate": 0.6, "weak": 0.3}
 """A judge's words as numbers in [0, 1]."""
@@ -220,7 +220,9 @@ class GatherEvidenceTool(ProfileTool):
         statement, episodes = self._wanted(given, actor)
         # The user's own limits to episodes win over the theory's.
         own = tuple(episode for episode in episodes if not actor.episodes or episode in actor.episodes)
-        found = _Search(self, scope_of(actor, episodes=given.episodes or own), limits, (statement, given.contrary))
+        scope = scope_of(actor, episodes=given.episodes or own)
+        asked = SearchQuery(statement, scope, top_k=MAX_JUDGED, limits=limits, readable=actor.readable)
+        found = _Search(self.retriever, asked, (given.contrary,))
         sources = found.best()
         sorted_ = None if self.judge is None else self.judge.sort(statement, sources, limits)
         kept = _strongest(sorted_, sources)
@@ -249,14 +251,13 @@ class GatherEvidenceTool(ProfileTool):
 class _Search:
     """The distinct passages of some searches, each with its best score."""
 
-    def __init__(
-        self, tool: GatherEvidenceTool, filters: Filters, limits: SearchLimits, texts: Sequence[str | None]
-    ) -> None:
+    def __init__(self, retriever: Retriever, asked: SearchQuery, others: Sequence[str | None]) -> None:
+        """Search for a text, and for others in its place."""
         self._sources: dict[tuple[str, str], Source] = {}
         self._versions: dict[tuple[str, str], str] = {}
         self.degraded: tuple[Degradation, ...] = ()
-        for text in filter(None, texts):
-            self._add(tool.retriever.search(SearchQuery(text, filters, top_k=MAX_JUDGED, limits=limits)))
+        for text in filter(None, (asked.text, *others)):
+            self._add(retriever.search(replace(asked, text=text)))
 
     def _add(self, result: SearchResult) -> None:
         self.degraded = tuple(dict.fromkeys((*self.degraded, *result.degraded)))

@@ -23,7 +23,9 @@ class SearchScriptTool(ProfileTool):
     ) -> Mapping[str, Any]:
         """See the port."""
         filters = scope_of(actor, given.collections, given.episodes)
-        result = self.retriever.search(SearchQuery(given.query, filters, top_k=MAX_PASSAGES, limits=limits))
+        result = self.retriever.search(
+            SearchQuery(given.query, filters, top_k=MAX_PASSAGES, limits=limits, readable=actor.readable)
+        )
         why = Reason(kind="tool", name=self.name)
         sources = [passage_source(hit, why) for hit in result.hits[: given.limit]]
         passages = [shown(source, n) for n, source in register(sources, registry, lambda _: result.index_version)]

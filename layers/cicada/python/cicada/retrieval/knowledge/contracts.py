@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.index.manifest import Manifest
 from cicada.retrieval.ports import SearchLimits
+from cicada.rights import Readable
 
 MAX_NAMES = 12
 """Of a question, the surest; each is looked up in every chosen collection."""
@@ -16,13 +17,19 @@ MAX_NAMES = 12
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The declarations of one version of the index."""
+    """The declarations of one version of the index, as far as the asker may read their collections."""
 
     index_version: str
     collections: tuple[CollectionDeclaration, ...]
     """In the order of their names."""
     undeclared: tuple[str, ...] = ()
     """The version's collections without a declaration, which cannot be chosen, in the order of their names."""
+    readable: Readable = field(kw_only=True)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for equal declarations: the version, and whose declarations these are."""
+        return (self.index_version, *(one.collection for one in self.collections))
 
     def find(self, collection: str) -> CollectionDeclaration | None:
         """The declaration of a collection, if it has one."""
@@ -110,16 +117,17 @@ class Resolver(Protocol):
     """Finds where entities stand."""
 
     def resolve(
-        self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits
+        self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits, *, readable: Readable
     ) -> tuple[NamedSection, ...]:
-        """Every place of every name in these collections, in the order of the names.
+        """Every place of every name in those of these collections that may be read, in the order of the names.
 
         Raises IndexFailure, or OutOfTime without time left.
         """
 
 
-def catalogue_of(manifest: Manifest) -> Catalogue:
-    """The declarations of a version, from its manifest."""
-    declared = {one.collection for one in manifest.declarations}
-    undeclared = tuple(sorted(one for one in manifest.collections if one not in declared))
-    return Catalogue(manifest.version, manifest.declarations, undeclared)
+def catalogue_of(manifest: Manifest, readable: Readable) -> Catalogue:
+    """The declarations of a version that an asker may read, from its manifest."""
+    declared = tuple(one for one in manifest.declarations if readable.allows(one.collection))
+    names = {one.collection for one in declared}
+    undeclared = sorted(one for one in manifest.collections if one not in names and readable.allows(one))
+    return Catalogue(manifest.version, declared, tuple(undeclared), readable=readable)

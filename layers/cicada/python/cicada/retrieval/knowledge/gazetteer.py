@@ -26,20 +26,21 @@ from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
+from cicada.rights import Readable
 from cicada.text.characters import folded
 from cicada.text.terms import terms_of
 
 logger = logging.getLogger(__name__)
 
-NAMES_HELD = 4
-"""Sets of collections whose names are held, by the filters of questions."""
+NAMES_HELD = 8
+"""Sets of collections whose names are held, by the filters and rights of questions."""
 
 
 class NameSource(Protocol):
     """Knows the names of collections."""
 
     def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
-        """The names of a catalogue's collections, perhaps with others', or of an earlier version.
+        """The names of a catalogue's collections, perhaps with other readable ones', or of an earlier version.
 
         Raises IndexFailure, OutOfTime or Stopped if they cannot be read within the limits.
         """
@@ -49,11 +50,18 @@ class NameSource(Protocol):
 class _Held:
     index_version: str
     collections: frozenset[str]
+    readable: Readable
+    """Of the question that they were read for."""
     names: KnownNames
 
     def serves(self, catalogue: Catalogue) -> bool:
-        """Whether it has all collections of a catalogue, perhaps of another version."""
-        return all(one.collection in self.collections for one in catalogue.collections)
+        """Whether it has all collections of a catalogue, and none that may not be read; perhaps of another version."""
+        covers = all(one.collection in self.collections for one in catalogue.collections)
+        return covers and all(map(catalogue.readable.allows, self.collections))
+
+    def replaces(self, other: _Held) -> bool:
+        """Whether whoever is served by the other is now served by this."""
+        return other.readable == self.readable and other.collections <= self.collections
 
 
 class _Making:
@@ -129,8 +137,9 @@ class IndexNames:
         made: _Held | None = None
         catalogue = making.catalogue
         try:
-            names = read_index(self._reader, lambda index: known_names(index, catalogue))[0]
-            made = _Held(catalogue.index_version, frozenset(one.collection for one in catalogue.collections), names)
+            names = read_index(self._reader, catalogue.readable, lambda index: known_names(index, catalogue))[0]
+            collections = frozenset(one.collection for one in catalogue.collections)
+            made = _Held(catalogue.index_version, collections, catalogue.readable, names)
         except CicadaError as error:
             making.failure = error
             logger.warning("names of the index not read", extra={"code": error.code, "why": str(error)})
@@ -139,7 +148,7 @@ class IndexNames:
             logger.exception("names of the index not read")
         with self._changed:
             if made is not None:
-                others = (one for one in self._held if not one.collections <= made.collections)
+                others = (one for one in self._held if not made.replaces(one))
                 self._held = (made, *others)[:NAMES_HELD]
             self._making = None
             self._changed.notify_all()

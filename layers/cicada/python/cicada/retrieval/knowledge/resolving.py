@@ -23,6 +23,7 @@ from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, NamedEntity, NamedSection
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
+from cicada.rights import Readable
 from cicada.text.characters import folded, stands_in, word_pattern
 from cicada.text.names import bare_key, spelling_key
 
@@ -128,6 +129,8 @@ MAX_PART_OF = 32
 """A part of more names in a collection identifies none of them."""
 ANSWERS_HELD = 2_000
 """Cached places of names in immutable collections, least recently used dropped first."""
+CATALOGUES_HELD = 16
+"""Catalogues whose other names are in memory: one a version and set of readable collections."""
 NAMES_HELD = 200_000
 """Names of segments in memory."""
 
@@ -153,7 +156,7 @@ class IndexResolver:
         self,
         reader: IndexReader,
         *,
-        catalogue_of: Callable[[LoadedIndex], Catalogue],
+        catalogue_of: Callable[[LoadedIndex, Readable], Catalogue],
         answers_held: int = ANSWERS_HELD,
         names_held: int = NAMES_HELD,
     ) -> None:
@@ -163,18 +166,23 @@ class IndexResolver:
         self._answers_held = answers_held
         self._names_held = names_held
         self._lock = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str, str], tuple[_Spot, ...]] = OrderedDict()
+        self._answers: OrderedDict[tuple[tuple[str, ...], str, str], tuple[_Spot, ...]] = OrderedDict()
         self._names: OrderedDict[str, SegmentNames] = OrderedDict()
-        self._other_names = ("", OtherNames(()))
-        """Of the version that was looked in last."""
+        self._other_names: OrderedDict[tuple[str, ...], OtherNames] = OrderedDict()
+        """Of the catalogues that were last looked in."""
 
     def resolve(
-        self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits = UNLIMITED
+        self,
+        names: Sequence[NamedEntity],
+        collections: Sequence[str],
+        limits: SearchLimits = UNLIMITED,
+        *,
+        readable: Readable,
     ) -> tuple[NamedSection, ...]:
         """See the port. The places of an entity with two names come once, by the surer name."""
 
         def found(index: LoadedIndex) -> tuple[NamedSection, ...]:
-            catalogue = self._catalogue_of(index)
+            catalogue = self._catalogue_of(index, readable)
             best: dict[tuple[str, str, str], NamedSection] = {}
             for name in names:
                 for collection in dict.fromkeys(collections):
@@ -187,13 +195,13 @@ class IndexResolver:
                             best[key] = place
             return tuple(best.values())
 
-        return read_index(self._reader, found)[0]
+        return read_index(self._reader, readable, found)[0]
 
     def _spots(self, index: LoadedIndex, catalogue: Catalogue, collection: str, name: str) -> tuple[_Spot, ...]:
         """Where a collection names an entity; cached for a fully readable, immutable collection."""
         declared = catalogue.find(collection)
         keeps = declared is not None and declared.immutable and not index.unreadable
-        key = (index.manifest.version, collection, folded(name))
+        key = (catalogue.key, collection, folded(name))
         if keeps:
             with self._lock:
                 if (known := self._answers.get(key)) is not None:
@@ -226,11 +234,12 @@ class IndexResolver:
         return _found_at(having, whole=False)
 
     def _all_names(self, name: str, catalogue: Catalogue) -> frozenset[str]:
-        """A name and what the version's declarations say is the same."""
-        version, others = self._other_names
-        if version != catalogue.index_version:
-            others = OtherNames(catalogue.collections)
-            self._other_names = (catalogue.index_version, others)
+        """A name and what the catalogue's declarations say is the same."""
+        with self._lock:
+            others = self._other_names.pop(catalogue.key, None) or OtherNames(catalogue.collections)
+            self._other_names[catalogue.key] = others
+            if len(self._other_names) > CATALOGUES_HELD:
+                self._other_names.popitem(last=False)
         return others.of(name)
 
     def _names_of(self, segment: OpenSegment, postings: Postings) -> SegmentNames:

@@ -35,6 +35,7 @@ from cicada.retrieval.knowledge.querying import (
     search_all,
 )
 from cicada.retrieval.ports import Degradation, Retriever, SearchLimits, SearchQuery
+from cicada.rights import Readable
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -146,7 +147,7 @@ class KnowledgeSearch:
 
     def __init__(
         self,
-        catalogue: Callable[[], Catalogue],
+        catalogue: Callable[[Readable], Catalogue],
         selector: Selector,
         extractor: Extractor,
         resolver: Resolver,
@@ -179,7 +180,7 @@ class KnowledgeSearch:
         The query's filters hold for every search, its ``top_k`` and ``min_score`` for a plain one. Raises IndexFailure,
         ModelError, BudgetSpent, DependencyDown or OutOfTime if a step fails, or Stopped.
         """
-        catalogue = in_play(self._catalogue(), asked.filters.collections)
+        catalogue = in_play(self._catalogue(asked.readable), asked.filters.collections)
         if not catalogue.collections:
             return None
         timings_ms: dict[str, float] = {}
@@ -205,7 +206,7 @@ class KnowledgeSearch:
                 found, lacks = self._found(asked, plans, catalogue)
             if {one.result.index_version for one in found} == {catalogue.index_version}:
                 break
-            before, catalogue = catalogue, in_play(self._catalogue(), asked.filters.collections)
+            before, catalogue = catalogue, in_play(self._catalogue(asked.readable), asked.filters.collections)
             if not catalogue.collections:
                 return None
             if catalogue.collections != before.collections:
@@ -255,7 +256,7 @@ class KnowledgeSearch:
             raise OutOfTime("no time was left to search")
         chosen = dict.fromkeys(one.collection for one in choices)
         collections = list(chosen) or [one.collection for one in catalogue.collections]
-        return self._resolver.resolve(named, collections, limits) if named else ()
+        return self._resolver.resolve(named, collections, limits, readable=catalogue.readable) if named else ()
 
     def _found(
         self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue

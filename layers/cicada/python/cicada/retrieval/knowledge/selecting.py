@@ -82,7 +82,7 @@ class ModelSelector:
         return choices_of(selection, catalogue, self._min_confidence)
 
     def _asked(self, catalogue: Catalogue) -> tuple[type[Selection], str]:
-        key = (catalogue.index_version, *(one.collection for one in catalogue.collections))
+        key = catalogue.key
         with self._making:
             found = self._held.pop(key, None)
             if found is None:

@@ -25,6 +25,7 @@ from cicada.retrieval.knowledge.search import KnowledgeSearch
 from cicada.retrieval.knowledge.selecting import ModelSelector
 from cicada.retrieval.knowledge.structured_calls import FILLING_MAX_TOKENS
 from cicada.retrieval.ports import Hit, Retriever
+from cicada.rights import Readable
 
 if TYPE_CHECKING:
     from cicada.models.factory import ModelFactory
@@ -69,15 +70,15 @@ def build_knowledge(
     def model(model_id: str) -> StructuredModel:
         return guard_model(models.structured(model_id, max_tokens=FILLING_MAX_TOKENS))
 
-    def declarations() -> Catalogue:
+    def declarations(readable: Readable) -> Catalogue:
         reader.refresh_soon()
-        return catalogue_of(reader.current().manifest)
+        return catalogue_of(reader.current().manifest, readable)
 
     return KnowledgeSearch(
         declarations,
         ModelSelector(model(options.selector_model_id), min_confidence=options.min_intention_confidence),
         extractor_of(options, reader, model),
-        IndexResolver(reader, catalogue_of=lambda index: catalogue_of(index.manifest)),
+        IndexResolver(reader, catalogue_of=lambda index, readable: catalogue_of(index.manifest, readable)),
         retriever,
         ContextAssembler(options.context_tokens, tokens_of, min_score=options.min_score),
         passages_per_collection=options.passages_per_collection,

@@ -29,6 +29,7 @@ from cicada.retrieval.pipelines.searching import SEMANTIC_RANKED, search
 from cicada.retrieval.pipelines.stages import Stage, StageBudget, StageRunner, StageSkipped, stage_uses
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
 from cicada.retrieval.ports import Filters, Retriever
+from cicada.rights import Readable
 
 if TYPE_CHECKING:
     from cicada.retrieval.facets import FacetCounts
@@ -59,7 +60,7 @@ Change = Callable[[State], State]
 class FacetCounter(Protocol):
     """Counts the values of fields: :class:`cicada.retrieval.facets.ShardFacets`."""
 
-    def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
+    def count(self, fields: Sequence[str], filters: Filters, *, readable: Readable, limit: int) -> FacetCounts:
         """See :meth:`cicada.retrieval.facets.ShardFacets.count`."""
 
 
@@ -90,12 +91,12 @@ class Pipelines:
         self._clock = clock
         self._plans = self._made_plans()
 
-    def run(self, request: RetrieveRequest) -> RetrieveResponse:
-        """Retrieve. A failure is a response with ``success`` false and an ``error``."""
+    def run(self, request: RetrieveRequest, readable: Readable) -> RetrieveResponse:
+        """Retrieve from what may be read. A failure is a response with ``success`` false and an ``error``."""
         runner: StageRunner[State] = StageRunner(request.time_budget_s, self._clock)
         try:
             request.refuse_blank()
-            state = self.find(Wanted.of(request), runner)
+            state = self.find(Wanted.of(request, readable), runner)
         except CicadaError as error:
             logger.warning("retrieval failed", extra={"code": error.code, "why": str(error)})
             told = str(error) if isinstance(error, RetrievalInvalid) else error.told
@@ -234,7 +235,7 @@ class Pipelines:
         if self._facets is None:
             raise SettingsInvalid("facets: nothing that counts is set up")
         wanted = state.wanted
-        counted = self._facets.count(wanted.facets, wanted.filters, limit=MAX_FACET_VALUES)
+        counted = self._facets.count(wanted.facets, wanted.filters, readable=wanted.readable, limit=MAX_FACET_VALUES)
         for one in counted.degraded:
             stage_budget.lacks(one.code, one.message)
         facets = tuple(

@@ -49,6 +49,7 @@ class PipelineRetriever:
             query=query.text,
             pipeline=self._name,
             filters=query.filters,
+            readable=query.readable,
             top_k=query.top_k,
             min_score=query.min_score,
             mode=query.mode,

@@ -63,9 +63,15 @@ def _queries(state: State, limits: SearchLimits) -> Iterator[tuple[str | None, S
     """Each search's wording, and what is asked of the retriever; a made-up passage is searched by meaning alone."""
     wanted, depth = state.wanted, depth_of(state)
     for text in (wanted.query, *state.wordings):
-        yield text, SearchQuery(text, wanted.filters, depth, wanted.min_score, wanted.mode, limits)
+        yield (
+            text,
+            SearchQuery(text, wanted.filters, depth, wanted.min_score, wanted.mode, limits, readable=wanted.readable),
+        )
     if state.hypothetical is not None:
-        yield None, SearchQuery(state.hypothetical, wanted.filters, depth, wanted.min_score, "dense", limits)
+        asked = SearchQuery(
+            state.hypothetical, wanted.filters, depth, wanted.min_score, "dense", limits, readable=wanted.readable
+        )
+        yield None, asked
 
 
 def _ranking(

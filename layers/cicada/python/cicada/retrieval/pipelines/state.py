@@ -17,6 +17,7 @@ from cicada.retrieval.pipelines.api import (
     SemanticAnswer,
 )
 from cicada.retrieval.ports import Filters, Hit, SearchMode
+from cicada.rights import Readable
 
 WORKFLOW_ID = "workflow_id"
 """The key of a passage's metadata that holds its label."""
@@ -36,6 +37,7 @@ class Wanted:
     query: str
     pipeline: PipelineName
     filters: Filters
+    readable: Readable
     top_k: int
     min_score: float
     mode: SearchMode
@@ -48,12 +50,13 @@ class Wanted:
     facets: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, request: RetrieveRequest) -> Wanted:
-        """What a request asks for."""
+    def of(cls, request: RetrieveRequest, readable: Readable) -> Wanted:
+        """What a request asks for, among what may be read."""
         return cls(
             query=request.query,
             pipeline=request.pipeline,
             filters=filters_of(request.filters, request.workflow_id),
+            readable=readable,
             top_k=request.top_k,
             min_score=request.min_score,
             mode=_MODES[request.search_type],

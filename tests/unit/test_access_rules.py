@@ -1,0 +1,106 @@
+"""The rules of access beside the index: written by compare-and-swap, read anew for every attempt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cicada.errors import IndexCorrupt, IndexUnavailable
+from cicada.index.access_rules import ACCESS_KEY, StoredAccessRules, change_readers, declare_readers
+from cicada.index.ports import PreconditionFailed
+from cicada.rights import AccessRules, ConfiguredAccess
+from tests.support.object_stores import InMemoryStore
+
+
+def test_without_rules_everybody_reads_everything():
+    assert StoredAccessRules(InMemoryStore()).rules() == AccessRules()
+
+
+def test_a_rule_is_seen_by_the_next_read_and_so_is_its_removal():
+    store = InMemoryStore()
+    access = StoredAccessRules(store)
+    declare_readers(store, "notes", ("gm",))
+    assert access.rules().readers == {"notes": ("gm",)}
+    assert access.rules() == access.rules()
+    declare_readers(store, "sheets", ())
+    assert access.rules().readers == {"notes": ("gm",), "sheets": ()}
+    declare_readers(store, "notes", None)
+    assert access.rules().readers == {"sheets": ()}
+    store.delete(ACCESS_KEY)
+    assert access.rules() == AccessRules()
+
+
+def test_settings_win_over_declarations():
+    store = InMemoryStore()
+    declare_readers(store, "notes", ("gm",))
+    declare_readers(store, "sheets", ("gm",))
+    configured = ConfiguredAccess(default="nobody", collections={"notes": ("players",), "script": ("all",)})
+    rules = StoredAccessRules(store, configured).rules()
+    assert rules == AccessRules("nobody", {"notes": ("players",), "sheets": ("gm",), "script": ("all",)})
+
+
+def test_a_rule_that_stays_is_not_written():
+    store = InMemoryStore()
+    declare_readers(store, "notes", None)
+    assert list(store.entries("")) == []
+    declare_readers(store, "notes", ("gm",))
+    before = store.read(ACCESS_KEY).etag
+    declare_readers(store, "notes", ("gm",))
+    assert store.read(ACCESS_KEY).etag == before
+
+
+class Contended(InMemoryStore):
+    """Another writer comes first, some times; or every response to a write is lost."""
+
+    def __init__(self, times: int, *, own: bool = False) -> None:
+        super().__init__()
+        self.times, self.own = times, own
+
+    def write(self, key, data, *, replaces):
+        if self.times > 0:
+            self.times -= 1
+            if self.own:
+                super().write(key, data, replaces=replaces)
+            else:
+                other = {"formatVersion": 1, "readers": {f"other{self.times}": ["them"]}}
+                super().write(key, json.dumps(other).encode(), replaces=replaces)
+            raise PreconditionFailed(key)
+        return super().write(key, data, replaces=replaces)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_change_lands_once_beside_others_changes(own):
+    store = Contended(1, own=own)
+    change_readers(store, "notes", lambda _: ("gm",))
+    readers = StoredAccessRules(store).rules().readers
+    assert readers["notes"] == ("gm",)
+    assert set(readers) == ({"notes"} if own else {"notes", "other0"})
+
+
+def test_a_change_that_others_never_let_through_fails():
+    with pytest.raises(IndexUnavailable):
+        declare_readers(Contended(99), "notes", ("gm",))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b'{"readers": {"notes": "gm"}}', b'{"formatVersion": 2}', b'{"readers": {"no tes": ["gm"]}}'],
+)
+def test_damaged_rules_let_nobody_search(data):
+    store = InMemoryStore()
+    store.write(ACCESS_KEY, data, replaces=None)
+    with pytest.raises(IndexCorrupt):
+        StoredAccessRules(store).rules()
+    with pytest.raises(IndexCorrupt):
+        declare_readers(store, "notes", None)
+
+
+def test_rules_that_were_readable_before_do_not_outlive_a_damage():
+    store = InMemoryStore()
+    declare_readers(store, "notes", ("gm",))
+    access = StoredAccessRules(store)
+    access.rules()
+    store.write(ACCESS_KEY, b"?", replaces=store.read(ACCESS_KEY).etag)
+    with pytest.raises(IndexCorrupt):
+        access.rules()
