@@ -1,20 +1,19 @@
 """The items of the table that count use, that override limits, and that stop all spending.
 
-====================================  ==============  =====================================================
-partition key                         sort key        what it holds
-====================================  ==============  =====================================================
-``usage#user#<owner>``                ``2026-11``     what a user has used in a month of UTC
-``usage#group#<shard>#<group>``       ``2026-11``     a part of what a group's members have used
-``usage#deployment#<shard>``          ``2026-11``     a part of what everybody has used
-``limits#user#<owner>``               ``limits``      a user's limits, where they differ from the settings'
-``limits#group#<group>``              ``limits``      a group's
-``limits#deployment``                 ``limits``      the deployment's, and the switch that stops all spending
-====================================  ==============  =====================================================
+=========================== ====================================== ===================================================
+partition key               sort key                               what it holds
+=========================== ====================================== ===================================================
+``usage#user#<owner>``      ``2026-11``                            what a user has used in a month of UTC
+``usage#group#<shard>#<g>`` ``2026-11``                            a part of what a group's members have used
+``usage#deployment#<s>``    ``2026-11``                            a part of what everybody has used
+``limits``                  ``user#<owner>``, ``group#<group>``    limits that differ from the settings': ``limits``
+``limits``                  ``deployment``                         the deployment's, and the switch ``stopped``
+=========================== ====================================== ===================================================
 
-A month's item counts ``tokens`` and ``microusd`` of the month, and those of a day as ``tokens_25`` and ``microusd_25``:
-what was used, and what is reserved for open requests (``reserved_tokens``, ``reserved_microusd``). ``requests`` are
-those that have ended, ``open`` those that have a reservation. ``minute`` is the minute of the last question in minutes
-since the epoch, ``minute_requests`` how many questions it has seen. All are whole numbers.
+A month's item counts ``tokens`` and ``microusd`` of the month, and those of its days as ``t25`` and ``m25``: what was
+used, and what is reserved for open requests (``reserved_tokens``, ``reserved_microusd``). ``requests`` are those that
+have ended, ``open`` those that have a reservation. ``minute`` is the minute of the last question in minutes since the
+epoch, ``minute_requests`` how many questions it has seen. All are whole numbers.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class Account:
     @property
     def limits_key(self) -> dict[str, Any]:
         """The key of the item that overrides its limits."""
-        return attributes(pk="#".join(("limits", self.kind, *([self.name] if self.name else ()))), sk="limits")
+        return attributes(pk="limits", sk=f"{self.kind}#{self.name}" if self.name else self.kind)
 
 
 def user(owner: str) -> Account:
@@ -100,14 +99,13 @@ def pool(kind: AccountKind, name: str = "") -> tuple[Account, ...]:
 
 @dataclass(frozen=True)
 class Use:
-    """What an account has used in a month, and in one of its days."""
+    """What an account has used in a month and in one of its days, with what is reserved for open requests."""
 
     requests: int = 0
     open: int = 0
     minute: int = 0
     minute_requests: int = 0
     tokens: int = 0
-    """Used and reserved."""
     microusd: int = 0
     reserved_tokens: int = 0
     reserved_microusd: int = 0
@@ -149,4 +147,4 @@ class Use:
 
 def stored_name(name: str, day: int) -> str:
     """The attribute that holds a field of :class:`Use`."""
-    return f"{name.removeprefix('day_')}_{day:02}" if name.startswith("day_") else name
+    return f"{name[len('day_')]}{day:02}" if name.startswith("day_") else name
