@@ -6,7 +6,7 @@ import { uuid } from "./protocol.js";
 /**
  * @import { Connection } from "./connection.js"
  * @import { Ask } from "./protocol.js"
- * @import { Store } from "./store.js"
+ * @import { Kept, Store } from "./store.js"
  * @import { Timing } from "./timing.js"
  *
  * @typedef {object} Turn  One question and its answer.
@@ -46,7 +46,7 @@ export class Conversation {
   restore() {
     const kept = this.#store.read();
     this.#sessionId = kept.at(-1)?.ask.sessionId ?? this.#sessionId;
-    return kept.map(({ ask, known }) => this.#begin(ask, known, true));
+    return kept.map((one) => this.#begin(one, true));
   }
 
   /**
@@ -58,7 +58,8 @@ export class Conversation {
    */
   ask(query, episodes) {
     const scope = episodes.length ? { episodes } : {};
-    return this.#begin({ action: "ask", requestId: uuid(), query, sessionId: this.#sessionId, ...scope }, false, false);
+    const ask = /** @type {const} */ ({ action: "ask", requestId: uuid(), query, sessionId: this.#sessionId, ...scope });
+    return this.#begin({ ask, known: false }, false);
   }
 
   /** @param {Turn} turn */
@@ -72,7 +73,17 @@ export class Conversation {
    * @param {Exchange} exchange
    */
   changed(exchange) {
-    if (exchange.known !== this.#known.has(exchange)) this.#keep();
+    if (exchange.known !== this.#known.has(exchange) || exchange.failure?.limit) this.#keep();
+  }
+
+  /**
+   * Forget a question that has ended.
+   *
+   * @param {Turn} turn
+   */
+  drop(turn) {
+    this.turns = this.turns.filter((one) => one !== turn);
+    this.#keep();
   }
 
   /** Begin anew. What is being answered is cancelled: nobody waits for it any more. */
@@ -84,22 +95,26 @@ export class Conversation {
   }
 
   /**
-   * @param {Ask} ask
-   * @param {boolean} known
+   * @param {Kept} question
    * @param {boolean} restored
    * @returns {Turn}
    */
-  #begin(ask, known, restored) {
-    const exchange = new Exchange(ask, { known, timing: this.#timing });
+  #begin({ ask, known, limited = null }, restored) {
+    const exchange = new Exchange(ask, { known, failure: limited, timing: this.#timing });
     const turn = { ask, exchange, restored };
     this.turns.push(turn);
     this.#keep();
-    this.#connection.add(exchange);
+    if (!exchange.ended) this.#connection.add(exchange);
     return turn;
   }
 
   #keep() {
-    this.#store.write(this.turns.map(({ ask, exchange }) => ({ ask, known: exchange.known })));
+    const kept = this.turns.map(({ ask, exchange: { known, failure } }) => ({
+      ask,
+      known,
+      ...(failure?.limit ? { limited: failure } : {}),
+    }));
+    this.#store.write(kept);
     for (const { exchange } of this.turns) if (exchange.known) this.#known.add(exchange);
   }
 }

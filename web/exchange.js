@@ -5,10 +5,11 @@ import { RequestTail } from "./tail.js";
 import { backoffMs } from "./timing.js";
 
 /**
- * @import { Action, Ask, EventFrame, RefusedFrame, ResumedFrame } from "./protocol.js"
+ * @import { Action, Ask, EventFrame, Limit, RefusedFrame, ResumedFrame } from "./protocol.js"
  * @import { Timing } from "./timing.js"
  *
- * @typedef {{ code: string, message: string }} Failure  Why a request ended without an event of its log.
+ * @typedef {{ code: string, message: string, limit?: Limit | null }} Failure  Why a request ended without an event of its
+ *   log.
  */
 
 const UNKNOWN = { code: "request_unknown", message: "The server does not know this question any more." };
@@ -27,7 +28,7 @@ const MISSING = { code: "connection_lost", message: "A part of the answer could 
 export class Exchange {
   tail = new RequestTail();
   /** @type {Failure | null} */
-  failure = null;
+  failure;
   /** The connection brings nothing any more, and should be given up. */
   stalled = false;
   /** Whether the server is known to have the request. */
@@ -56,12 +57,14 @@ export class Exchange {
    * @param {Ask} ask
    * @param {object} options
    * @param {boolean} [options.known]  an event of it has been seen before: it is resumed, not asked
+   * @param {Failure | null} [options.failure]  it ended by this before
    * @param {Timing} options.timing
    * @param {() => number} [options.random]
    */
-  constructor(ask, { known = false, timing, random = Math.random }) {
+  constructor(ask, { known = false, failure = null, timing, random = Math.random }) {
     this.#ask = ask;
     this.known = this.#asked = known;
+    this.failure = failure;
     this.#timing = timing;
     this.#random = random;
   }
@@ -191,7 +194,7 @@ export class Exchange {
     if (reply.code === UNKNOWN.code && this.#cancel === "sent" && !this.known) this.#endUnasked();
     else if (reply.code === UNKNOWN.code) this.failure = UNKNOWN;
     else if (reply.code === EXPIRED.code) this.failure = EXPIRED;
-    else if (reply.retryable) this.#tryAgain(reply, now);
+    else if (reply.retryable && !reply.limit) this.#tryAgain(reply, now); // a limit is freed by its time: the asker decides
     else this.failure = reply;
   }
 

@@ -31,6 +31,7 @@ const view = new View({
     if (session?.state.state === "out") void signIn(); // the question waits, and is asked when its writer is back
   },
   cancel: (turn) => conversation?.cancel(turn),
+  drop: (turn) => conversation?.drop(turn),
   call: (action) => connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
   clear: () => conversation?.clear(),
   retry: () => connection?.retry(),

@@ -53,6 +53,14 @@ export const MAX_EPISODES = 20;
  *
  * @typedef {{ strategy: Strategy, code: string, reason: string }} StrategyFailure
  *
+ * @typedef {object} Limit  What an account may use, and what of it is left.
+ * @property {string} account  whose: "user", "group" or "deployment"
+ * @property {string} group  its name, of a group's
+ * @property {string} limit  "requestsMinute", "requestsOpen", "tokensDay", "tokensMonth", "usdDay", "usdMonth", "stopped"
+ * @property {number | null} most  null where it is not told
+ * @property {number | null} left
+ * @property {number | null} resetsAtMs  since the epoch; null where no time frees it
+ *
  * @typedef {{ field: string, before: string | null, after: string | null }} ChangedField
  * @typedef {object} Change  What was done to one of the asker's profiles.
  * @property {string} operation  "created", "updated", "undone", "deleted"
@@ -115,6 +123,7 @@ export const MAX_EPISODES = 20;
  * @property {boolean} grounded
  * @property {number | null} changes  of profiles; null where the question asked for none
  * @property {StrategyFailure[]} failed  before it, in order
+ * @property {Limit[]} limits  what is left of each
  * @property {Metrics} metrics
  * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
  * @typedef {{ type: "unknown", attempt: null }} Unknown
@@ -128,6 +137,7 @@ export const MAX_EPISODES = 20;
  * @property {string} code
  * @property {string} message
  * @property {boolean} retryable
+ * @property {Limit | null} limit  the one that is reached
  * @typedef {{ kind: "pong" }} PongFrame
  * @typedef {{ kind: "fault", message: string }} FaultFrame  The gateway's own complaint; it names no request of ours.
  * @typedef {object} ConfirmedFrame  What became of a confirmation.
@@ -214,7 +224,8 @@ function readReply(raw) {
       return { kind: "profile", requestId };
     case "error": {
       const message = [text(raw.message), text(raw.detail)].filter(Boolean).join(" ");
-      return { kind: "refused", requestId, code: text(raw.code), message, retryable: raw.retryable === true };
+      const limit = readLimit(asObject(raw.limit));
+      return { kind: "refused", requestId, code: text(raw.code), message, retryable: raw.retryable === true, limit };
     }
     default:
       return null;
@@ -291,6 +302,7 @@ function readEvent(raw) {
         grounded: raw.grounded === true,
         changes: count(raw.changes),
         failed: list(raw.failed, readFailure),
+        limits: list(raw.limits, readLimit),
         metrics: readMetrics(asObject(raw.metrics) ?? {}),
       };
     case "error":
@@ -385,6 +397,23 @@ function readReused(raw) {
  */
 function readFailure(raw) {
   return { strategy: text(raw.strategy), code: text(raw.code), reason: text(raw.reason) };
+}
+
+/**
+ * @param {Json | null} raw
+ * @returns {Limit | null}
+ */
+function readLimit(raw) {
+  const limit = text(raw?.limit);
+  if (!raw || !limit) return null;
+  return {
+    account: text(raw.account),
+    group: text(raw.group),
+    limit,
+    most: amount(raw.most),
+    left: amount(raw.left),
+    resetsAtMs: count(raw.resetsAtMs),
+  };
 }
 
 /**

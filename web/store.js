@@ -1,11 +1,13 @@
 /** What outlives a reload of the tab: which questions were asked, so that their answers can be had again. */
 
 /**
+ * @import { Failure } from "./exchange.js"
  * @import { Ask } from "./protocol.js"
  *
  * @typedef {object} Kept
  * @property {Ask} ask
  * @property {boolean} known  whether the server is known to have it
+ * @property {Failure | null} [limited]  the limit that it was refused for: it is not asked again by itself
  */
 
 /** The tab's own storage; where the browser forbids it, one that forgets at a reload. @type {Pick<Storage, "getItem" | "setItem" | "removeItem">} */
@@ -35,7 +37,7 @@ export class Store {
 
   /** @param {Kept[]} questions */
   write(questions) {
-    const kept = questions.slice(-MAX_KEPT).map(({ ask, known }) => ({ ask, known }));
+    const kept = questions.slice(-MAX_KEPT);
     try {
       tabStorage.setItem(this.#place, JSON.stringify(kept));
     } catch {

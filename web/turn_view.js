@@ -12,6 +12,7 @@ import {
   fallbackNotice,
   figures,
   groundedness,
+  leftNotices,
   phaseOf,
   reusedNotice,
   routeName,
@@ -121,7 +122,7 @@ export class TurnView {
     if (exchange.ended && this.#stop.matches(":focus")) this.#moveFocus();
     this.#stop.hidden = exchange.ended;
     this.status.hidden = phase === "complete";
-    this.#again.hidden = phase !== "failed" && phase !== "cancelled";
+    this.#again.hidden = phase !== "failed" && phase !== "cancelled" && phase !== "limited";
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
     if (!this.#silent) this.#tell(phase);
     else if (connection === "open" && exchange.known && !exchange.catchingUp) this.#silent = false;
@@ -165,7 +166,8 @@ export class TurnView {
     this.element.dataset.grounded = String(grounded);
     const badge = el("p", { class: "badge" }, icon(grounded ? "verified" : "unverified"), text);
     const list = el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-    this.#facts.replaceChildren(badge, list);
+    const left = leftNotices(tail.terminal.limits).map((text) => el("p", { class: "left" }, text));
+    this.#facts.replaceChildren(badge, list, ...left);
     this.#facts.hidden = false;
   }
 
@@ -188,6 +190,8 @@ export class TurnView {
         return this.#announce(`${withoutMarkers(tail.text)} ${groundedness(tail).text}.`);
       case "cancelled":
         return this.#announce("Stopped.");
+      case "limited":
+        return this.#announce(statusOf(exchange, "open"));
       case "failed":
         return this.#announce(failureNotice(exchange));
     }

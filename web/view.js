@@ -15,6 +15,7 @@ import { connectionNotice } from "./words.js";
  * @typedef {object} Handlers
  * @property {(query: string, episodes: string[]) => void} ask
  * @property {(turn: Turn) => void} cancel
+ * @property {(turn: Turn) => void} drop
  * @property {(action: Call) => Promise<CallReply>} call
  * @property {() => void} clear
  * @property {() => void} retry  the connection
@@ -126,7 +127,10 @@ export class View {
       },
       call: (action) => this.#handlers.call(action),
       moveFocus: () => this.#composer.focus(),
-      askAgain: () => this.#ask(turn.ask.query, turn.ask.episodes ?? []),
+      askAgain: () => {
+        if (turn.exchange.failure?.limit) this.#drop(turn); // nothing came of it that could be looked at
+        this.#ask(turn.ask.query, turn.ask.episodes ?? []);
+      },
       announce: (text) => this.announce(text),
       nameEpisode: (id) => this.#composer.episodes.nameOf(id),
     });
@@ -243,6 +247,13 @@ export class View {
   #ask(query, episodes) {
     this.#composer.focus();
     this.#handlers.ask(query, episodes);
+  }
+
+  /** @param {Turn} turn */
+  #drop(turn) {
+    this.#views.get(turn)?.element.remove();
+    this.#views.delete(turn);
+    this.#handlers.drop(turn);
   }
 
   /** Show an empty page, and begin a new conversation. */

@@ -2,11 +2,11 @@
 
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Change, ChangedField, Confirm, Fallback, Metrics, Reason, Reused, Strategy } from "./protocol.js"
+ * @import { Change, ChangedField, Confirm, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { RequestTail } from "./tail.js"
  *
- * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "failed"} Phase
+ * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "limited" | "failed"} Phase
  */
 
 /** @type {Record<string, { name: string, doing: string, next: string }>} */
@@ -48,6 +48,7 @@ export function strategyName(strategy) {
  * @returns {Phase}
  */
 export function phaseOf({ tail, failure }) {
+  if (failure?.limit) return "limited";
   if (failure) return "failed";
   if (tail.terminal?.type === "complete") return "complete";
   if (tail.terminal) return tail.terminal.code === "cancelled" ? "cancelled" : "failed";
@@ -65,7 +66,7 @@ export function phaseOf({ tail, failure }) {
  * @returns {string}
  */
 export function statusOf(exchange, connection) {
-  const { tail } = exchange;
+  const { tail, failure } = exchange;
   if (!exchange.ended && connection === "locked") return "Waiting for your sign-in…";
   if (!exchange.ended && connection !== "open") return "Waiting for the connection…";
   if (exchange.cancelling) return "Stopping…";
@@ -82,6 +83,8 @@ export function statusOf(exchange, connection) {
       return tail.citations.length ? "Checking the citations…" : "Writing the answer…";
     case "complete":
       return "Complete";
+    case "limited":
+      return limitNotice(/** @type {Limit} */ (failure?.limit));
     case "cancelled":
       return tail.text ? "Stopped. What is written so far is not the whole answer." : "Stopped.";
     case "failed":
@@ -189,16 +192,98 @@ export function wayOf({ terminal, strategy }) {
 }
 
 /**
- * Why there is no answer; "" if nothing has failed.
+ * Why there is no answer; "" if nothing has failed, or the status says it.
  *
  * @param {Exchange} exchange
  * @returns {string}
  */
 export function failureNotice({ tail, failure }) {
+  if (failure?.limit) return "";
   if (failure) return sentence(failure.message || "The question was refused.");
   if (tail.terminal?.type !== "error" || tail.terminal.code === "cancelled") return "";
   const tried = tail.terminal.failed.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);
   return [sentence(tail.terminal.message || "There is no answer."), ...tried].join(" ");
+}
+
+/** What follows the number of each limit. @type {Record<string, string>} */
+const UNITS = {
+  requestsMinute: "questions a minute",
+  requestsOpen: "questions at a time",
+  tokensDay: "tokens a day",
+  tokensMonth: "tokens a month",
+  usdDay: "a day",
+  usdMonth: "a month",
+};
+/** From how much of a limit on what is left of it is told. */
+const NEARLY = 0.2;
+
+/**
+ * Which limit is reached, what is left of it, and when the asker can go on.
+ *
+ * @param {Limit} limit
+ * @param {number} [now]  milliseconds since the epoch
+ * @returns {string}
+ */
+export function limitNotice(limit, now = Date.now()) {
+  if (limit.limit === "stopped") return "No question is taken at the moment: an administrator has stopped answering.";
+  const unit = UNITS[limit.limit] ?? limit.limit;
+  const what = limit.most === null ? `${isMoney(limit) ? "cost " : ""}${unit}` : `${quantity(limit, limit.most)} ${unit}`;
+  const reached = {
+    user: `Your limit of ${what} is reached.`,
+    group: `The limit of the group ${limit.group}, ${what}, is reached.`,
+  }[limit.account] ?? `The limit of ${what} for all users together is reached.`;
+  const left = limit.left ? ` ${quantity(limit, limit.left)} left: too little for a question.` : "";
+  if (limit.limit === "requestsOpen") return `${reached} Ask again when an answer has ended.`;
+  const never = limit.resetsAtMs === null || limit.most === 0;
+  return `${reached}${left}${never ? "" : ` You can ask again ${moment(Number(limit.resetsAtMs), now)}.`}`;
+}
+
+/**
+ * What is left of each limit that is nearly reached, a sentence each.
+ *
+ * @param {Limit[]} limits
+ * @param {number} [now]  milliseconds since the epoch
+ * @returns {string[]}
+ */
+export function leftNotices(limits, now = Date.now()) {
+  return limits.flatMap((limit) => {
+    const { account, group, most, left, resetsAtMs } = limit;
+    const unit = UNITS[limit.limit];
+    if (!unit || !most || left === null || left >= most * NEARLY || resetsAtMs === null || resetsAtMs <= now) return [];
+    const whose = account === "group" ? ` for the group ${group}` : "";
+    return [`${quantity(limit, left)} of ${quantity(limit, most)} ${unit} left${whose} until ${moment(resetsAtMs, now, "")}.`];
+  });
+}
+
+/** @param {Limit} limit */
+function isMoney({ limit }) {
+  return limit.startsWith("usd");
+}
+
+/**
+ * @param {Limit} limit
+ * @param {number} value
+ */
+function quantity(limit, value) {
+  if (!isMoney(limit)) return grouped(Math.floor(value));
+  return (Math.floor(value * 100 + 1e-6) / 100).toLocaleString("en", { style: "currency", currency: "USD" });
+}
+
+/**
+ * A time of the asker's own clock: *at 14:05*, *tomorrow at 01:00*, *on 1 December at 01:00*. Never too early.
+ *
+ * @param {number} ms  since the epoch
+ * @param {number} now
+ * @param {string} [at]  before a time of today
+ */
+function moment(ms, now, at = "at ") {
+  const when = new Date(Math.ceil(ms / 60_000) * 60_000);
+  const time = when.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const today = new Date(now);
+  if (when.toDateString() === today.toDateString()) return `${at}${time}`;
+  today.setDate(today.getDate() + 1);
+  if (when.toDateString() === today.toDateString()) return `tomorrow at ${time}`;
+  return `${at && "on "}${when.toLocaleDateString("en", { day: "numeric", month: "long" })} at ${time}`;
 }
 
 /**

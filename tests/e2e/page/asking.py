@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from tests.e2e.page.browser import Browser, Page
 
-ENDED = ("complete", "cancelled", "failed")
+ENDED = ("complete", "cancelled", "limited", "failed")
 
 _TURN = "[...document.querySelectorAll('.turn')].at(-1)"
 _SEEN = f"""(() => {{
@@ -52,7 +52,8 @@ class Seen(TypedDict):
     question: str
     text: str
     phase: str
-    """``waiting``, ``accepted``, ``searching``, ``reading``, ``writing``; ``complete``, ``cancelled``, ``failed``."""
+    """``waiting``, ``accepted``, ``searching``, ``reading``, ``writing``; ``complete``, ``cancelled``, ``limited``,
+    ``failed``."""
     grounded: bool
     badge: str
     facts: dict[str, str]

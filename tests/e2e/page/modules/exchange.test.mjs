@@ -115,6 +115,14 @@ test("a refusal that may pass is tried again after a while, and not for ever", (
   assert.equal(exchange.failure.code, "delivery_unavailable");
 });
 
+test("a limit is not tried again: its time frees it, and the asker decides", () => {
+  const exchange = asked();
+  const limit = { account: "user", limit: "requestsMinute", most: 10, left: 0, resetsAtMs: 60_000 };
+  exchange.refused(refused("limit_reached", { retryable: true, limit }), 1);
+  assert.deepEqual([exchange.failure.code, exchange.failure.limit], ["limit_reached", { ...limit, group: "" }]);
+  assert.equal(exchange.deadline, Infinity);
+});
+
 test("any other refusal is final", () => {
   const exchange = asked();
   exchange.refused(refused("invalid_message"), 1);

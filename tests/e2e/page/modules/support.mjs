@@ -41,8 +41,8 @@ export function resumed(outcome, lastSeq = 0) {
   return parseFrame(JSON.stringify({ requestId: REQUEST, seq: 0, type: "resumed", outcome, lastSeq }));
 }
 
-export function refused(code, { retryable = false, requestId = REQUEST } = {}) {
-  return parseFrame(JSON.stringify({ requestId, seq: 0, type: "error", code, message: `no: ${code}`, retryable }));
+export function refused(code, { retryable = false, requestId = REQUEST, limit } = {}) {
+  return parseFrame(JSON.stringify({ requestId, seq: 0, type: "error", code, message: `no: ${code}`, retryable, limit }));
 }
 
 /** Numbers in [0, 1), the same for the same seed (mulberry32). */

@@ -5,9 +5,12 @@ import { test } from "node:test";
 
 import { RequestTail } from "../../../../web/tail.js";
 import {
+  failureNotice,
   fallbackNotice,
   figures,
   groundedness,
+  leftNotices,
+  limitNotice,
   phaseOf,
   reasonsOf,
   reusedNotice,
@@ -115,4 +118,65 @@ test("why a passage is here is said in a phrase a reason, each once, and nearnes
     "by search script",
   ]);
   assert.deepEqual([2, 3].map((n) => reasonsOf(tail.sources.get(n).why)), [[], []]);
+});
+
+const limit = (changes) => ({
+  account: "user",
+  group: "",
+  limit: "tokensDay",
+  most: 200_000,
+  left: 0,
+  resetsAtMs: null,
+  ...changes,
+});
+const NOON = new Date(2026, 10, 20, 12, 0).getTime();
+const at = (...parts) => new Date(2026, ...parts).getTime();
+
+test("a limit says whose it is, what is left, and when the asker can go on by the own clock", () => {
+  const said = (changes) => limitNotice(limit(changes), NOON);
+  assert.equal(
+    said({ limit: "requestsMinute", most: 10, resetsAtMs: at(10, 20, 12, 1) - 1 }),
+    "Your limit of 10 questions a minute is reached. You can ask again at 12:01.",
+  );
+  assert.equal(
+    said({ left: 12_000, resetsAtMs: at(10, 21, 1) }),
+    "Your limit of 200,000 tokens a day is reached. 12,000 left: too little for a question. You can ask again tomorrow at 01:00.",
+  );
+  assert.equal(
+    said({ account: "group", group: "writers", limit: "usdMonth", most: 25, left: 0.099, resetsAtMs: at(11, 1, 1) }),
+    "The limit of the group writers, $25.00 a month, is reached. $0.09 left: too little for a question. " +
+      "You can ask again on December 1 at 01:00.",
+  );
+  assert.equal(
+    said({ account: "deployment", limit: "usdDay", most: null, left: null, resetsAtMs: at(10, 20, 23) }),
+    "The limit of cost a day for all users together is reached. You can ask again at 23:00.",
+  );
+  assert.equal(
+    said({ limit: "requestsOpen", most: 2 }),
+    "Your limit of 2 questions at a time is reached. Ask again when an answer has ended.",
+  );
+  assert.match(said({ account: "deployment", limit: "stopped", most: null }), /an administrator has stopped answering/);
+  assert.equal(said({ most: 0, resetsAtMs: NOON }), "Your limit of 0 tokens a day is reached.");
+});
+
+test("what is left is told near a limit's end", () => {
+  const limits = [
+    limit({ left: 39_999, resetsAtMs: at(10, 21, 1) }),
+    limit({ left: 40_000, resetsAtMs: at(10, 21, 1) }),
+    limit({ account: "group", group: "writers", limit: "usdDay", most: 5, left: 0.5, resetsAtMs: at(10, 20, 23) }),
+    limit({ limit: "requestsMinute", most: 10, resetsAtMs: NOON }),
+    limit({ limit: "requestsOpen", most: 2, left: 0 }),
+    limit({ account: "deployment", most: null, left: null, resetsAtMs: at(10, 21, 1) }),
+  ];
+  assert.deepEqual(leftNotices(limits, NOON), [
+    "39,999 of 200,000 tokens a day left until tomorrow at 01:00.",
+    "$0.50 of $5.00 a day left for the group writers until 23:00.",
+  ]);
+});
+
+test("a refused limit is a phase of its own, said in the status alone", () => {
+  const refused = { tail: tailOf(), failure: { code: "limit_reached", message: "No.", limit: limit({}) } };
+  assert.equal(phaseOf(refused), "limited");
+  assert.equal(failureNotice(refused), "");
+  assert.equal(statusOf({ ...refused, ended: true }, "open"), "Your limit of 200,000 tokens a day is reached.");
 });
