@@ -95,6 +95,10 @@ class Alarms(Construct):
                 "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
                 "answers do without it",
             ),
+            "LimitsReached": (
+                self._own_metric("LimitsReached"),
+                "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
+            ),
             "TableThrottled": (
                 data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),
                 "The table refused writes: answers are delayed",

@@ -46,6 +46,7 @@ class AnsweringStack(Stack):
                 "REQUESTS_TABLE": data.table.table_name,
                 # boto3's own variable: the client for posting to connections takes its endpoint from it.
                 "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": data.address("https"),
+                **settings.usage_limits.environment(),
             },
         )
         self.answer = self._answer()
@@ -74,7 +75,7 @@ class AnsweringStack(Stack):
                 **settings.profiles.environment(),
             },
         )
-        self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
+        self._allow_log(self.message_processor, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)

@@ -26,6 +26,7 @@ from stacks.ingest_settings import Ingest
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
+from stacks.usage_settings import UsageLimitsSettings
 
 CONTEXT_KEY = "cicada"
 """Where the settings lie in ``cdk.json``, below ``context``."""
@@ -49,6 +50,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "ingest": Ingest,
     "throttling": Throttling,
     "limits": DeploymentLimits,
+    "usage_limits": UsageLimitsSettings,
 }
 
 _COMPLAINTS = {

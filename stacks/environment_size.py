@@ -18,6 +18,7 @@ GROWING = {
     "LOADING": "ingest.collections",
     "MODEL_ENDPOINTS": "models.endpoints",
     "STRATEGY_MODEL_IDS": "models.perStrategy",
+    "USAGE_LIMITS": "usageLimits",
 }
 """The variables whose length the deployer decides, and the settings that do."""
 

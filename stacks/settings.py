@@ -29,6 +29,7 @@ from stacks.bedrock_regions import why_not_from
 from stacks.ingest_settings import Ingest
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
+from stacks.usage_settings import UsageLimitsSettings
 
 LOCAL_ACCOUNT = "123456789012"
 """The account of the local cloud: AWS's own example, which nobody has. Stacks made with ``local`` are bound to it, so
@@ -116,6 +117,7 @@ class Settings(Group):
     ingest: Ingest = Ingest()
     throttling: Throttling = Throttling()
     limits: DeploymentLimits = DeploymentLimits()
+    usage_limits: UsageLimitsSettings = UsageLimitsSettings()
     retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
         7, description="how long an answer can be resumed; then the table deletes it"
     )
@@ -198,6 +200,11 @@ class Settings(Group):
                     f"budget.requestCostUsd: must be at least {parts * usd:.3f}. A call may cost "
                     f"{part} of it, and one of {model_id} can cost {usd:.4f}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _usage_limits_fit_the_rest(self) -> Settings:
+        self.usage_limits.check(self.auth, self.budget)
         return self
 
     def _most_usd(self, model_id: str, usage: Usage) -> float | None:

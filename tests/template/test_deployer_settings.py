@@ -166,6 +166,23 @@ def test_a_local_issuer_stands_for_cognito_in_the_local_cloud_only() -> None:
         ({"conversation": {"maxAgeHours": 0}}, "conversation.maxAgeHours: "),
         ({"recovery": {"sweepMinutes": 0}}, "recovery.sweepMinutes: "),
         ({"auth": AUTH | {"tenantClaim": " "}}, "auth.tenantClaim: is empty"),
+        ({"usageLimits": {"user": {"usdHour": 1}}}, "usageLimits.user.usdHour"),
+        ({"usageLimits": {"user": {"requestsMinute": 1.5}}}, "user: requestsMinute: must be a whole number"),
+        ({"usageLimits": {"user": {"requestsMinute": 0}}}, "usageLimits.user.requestsMinute: "),
+        (
+            {"usageLimits": {"user": {"usdDay": 0.3}}},
+            "usageLimits.user.usdDay: must be at least 0.4: a question reserves so much before it is answered, by "
+            "budget.requestCostUsd",
+        ),
+        (
+            {"usageLimits": {"deployment": {"tokensMonth": 100_000}}},
+            "usageLimits.deployment.tokensMonth: must be at least 120000",
+        ),
+        ({"usageLimits": {"groups": {"writers": {"usdDay": 5}}}}, "usageLimits: groups need auth.groupsClaim"),
+        (
+            {"auth": {}, "usageLimits": {"members": {"writers": {"usdDay": 5}}}},
+            "usageLimits: writers must be in auth.groups, which the stacks make",
+        ),
         ({"throttling": {"ratePerS": "fast"}}, "throttling.ratePerS: "),
         ({"ingest": {"chunkSize": 150}}, "ingest.overlap: is 200, and must be less than chunkSize, which is 150"),
         ({"ingest": {"chunkSize": 4_000}}, "ingest.chunkSize: "),

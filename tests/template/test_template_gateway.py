@@ -157,6 +157,7 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "EmbeddingModelId",
         "EmbeddingDimensions",
         "RerankerModelId",
+        "UsageLimits",
         "ExpansionModelId",
         "Settings",
         "AuthMode",
@@ -191,7 +192,7 @@ def test_the_outputs_say_how_to_sign_in(full: Synthesis, local: Synthesis) -> No
 def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:
     topic = full.one("AWS::SNS::Topic").id
     alarms = list(full.resources("AWS::CloudWatch::Alarm"))
-    assert len(alarms) == 16
+    assert len(alarms) == 17
     assert all(alarm.properties["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
     assert full.one("AWS::SNS::Subscription").properties["Endpoint"] == "operator@example.org"
     watched = {alarm.properties["MetricName"] for alarm in alarms if alarm.properties["Namespace"] == "Cicada"}
@@ -200,6 +201,7 @@ def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:
         "DocumentsNotPrepared",
         "DocumentsQuarantined",
         "IssuerUnavailable",
+        "LimitsReached",
         "RequestsRecovered",
     }
     assert all(alarm.properties["TreatMissingData"] == "notBreaching" for alarm in alarms)

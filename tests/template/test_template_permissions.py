@@ -31,6 +31,7 @@ def allowed(synthesis: Synthesis, function: str) -> set[tuple[str, str]]:
 
 def test_the_message_processor(shipped: Synthesis) -> None:
     assert allowed(shipped, "message_processor") == XRAY | own_logs(shipped, "message_processor") | {
+        ("dynamodb:BatchGetItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),

@@ -1,0 +1,90 @@
+"""What users, groups and the deployment may use: the deployer's settings, and whether they can hold a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from cicada.rights import GroupName
+from stacks.answer_settings import Budget, Group
+from stacks.auth_settings import AuthSettings
+
+LimitName = Literal["requestsMinute", "requestsOpen", "tokensDay", "tokensMonth", "usdDay", "usdMonth"]
+
+
+MOST = 1_000_000_000_000
+"""Of any limit: what is more is none."""
+
+
+def _whole(limits: dict[LimitName, float]) -> dict[LimitName, float]:
+    """Requests and tokens as whole numbers."""
+    for name, most in limits.items():
+        if not name.startswith("usd") and most != int(most):
+            raise ValueError(f"{name}: must be a whole number")
+    return {name: most if name.startswith("usd") else int(most) for name, most in limits.items()}
+
+
+AccountLimits = Annotated[dict[LimitName, Annotated[float, Field(gt=0, le=MOST)]], AfterValidator(_whole)]
+
+
+class UsageLimitsSettings(Group):
+    """Limits by account; one that is not named does not exist."""
+
+    user: AccountLimits = Field(
+        {},
+        description="limits of each user, any of `requestsMinute`, `requestsOpen`, `tokensDay`, `tokensMonth`, "
+        "`usdDay`, `usdMonth`; see `docs/limits.md`",
+    )
+    members: dict[GroupName, AccountLimits] = Field(
+        {},
+        description="by group, limits of each of its members in place of `usageLimits.user`; a member of several "
+        "groups has the most generous of each",
+    )
+    groups: dict[GroupName, AccountLimits] = Field({}, description="by group, limits of all its members together")
+    deployment: AccountLimits = Field({}, description="limits of all users together")
+
+    def check(self, auth: AuthSettings, budget: Budget) -> None:
+        """Raise ValueError if no token could name a group, or no question could fit into a limit."""
+        groups = tuple(dict.fromkeys((*self.members, *self.groups)))
+        if groups and auth.groups_in is None:
+            raise ValueError(
+                "usageLimits: groups need auth.groupsClaim, which says where the tokens list a user's groups"
+            )
+        if auth.mode == "cognito" and auth.groups_claim is None:
+            missing = [group for group in groups if group not in auth.groups]
+            if missing:
+                raise ValueError(f"usageLimits: {', '.join(missing)} must be in auth.groups, which the stacks make")
+        for path, limits in self._accounts():
+            for name, most in limits.items():
+                _check_holds_a_question(f"usageLimits.{path}.{name}", name, most, budget)
+
+    def environment(self) -> dict[str, str]:
+        """The variable of the functions that reserve and settle; none where nothing is limited."""
+        limits = self.model_dump_json(by_alias=True, exclude_defaults=True)
+        return {} if limits == "{}" else {"USAGE_LIMITS": limits}
+
+    def told(self, budget: Budget) -> dict[str, object]:
+        """What administrators' programs know of the limits, with what a question reserves."""
+        limits = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return {"request": {"tokens": budget.request_tokens, "usd": budget.request_cost_usd}, **limits}
+
+    def _accounts(self) -> Iterator[tuple[str, Mapping[LimitName, float]]]:
+        """The limits of each account, with the path of their setting."""
+        yield "user", self.user
+        yield from ((f"members.{group}", limits) for group, limits in self.members.items())
+        yield from ((f"groups.{group}", limits) for group, limits in self.groups.items())
+        yield "deployment", self.deployment
+
+
+def _check_holds_a_question(path: str, name: LimitName, most: float, budget: Budget) -> None:
+    if name.startswith("requests"):
+        return
+    in_usd = name.startswith("usd")
+    reserved = budget.request_cost_usd if in_usd else budget.request_tokens
+    if most < reserved:
+        raise ValueError(
+            f"{path}: must be at least {reserved:g}: a question reserves so much before it is answered, by "
+            f"budget.{'requestCostUsd' if in_usd else 'requestTokens'}"
+        )
