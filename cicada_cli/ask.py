@@ -11,7 +11,7 @@ from cicada_cli.exits import Exit, exit_of
 from cicada_cli.output import complain
 from cicada_cli.report import confirm_lines
 from cicada_cli.session import ClientSession, PendingAnswer
-from cicada_cli.views import PeopleView, View, failure_words
+from cicada_cli.views import PeopleView, View, failure_words, refusal_words
 from cicada_client import Answer, ClientError, EventFrame
 
 
@@ -59,7 +59,7 @@ def ask(
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except ClientError as error:
-        complain(str(error))
+        complain(refusal_words(error))
         return Exit.INTERRUPTED if interrupted else exit_of(error)
     complete = last is not None and last.event.type == "complete"
     if last is not None and not complete:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from cicada_client import ClientError, ConnectionLost, ConnectionRefused, InvalidQuestion
+from cicada_client import ClientError, ConnectionLost, ConnectionRefused, InvalidQuestion, LimitState, RequestRefused
 
 
 class Exit(IntEnum):
@@ -18,6 +18,8 @@ class Exit(IntEnum):
     CONNECTION_LOST = 3
     INCOMPLETE = 4
     """A load is published, without documents that could not be loaded."""
+    LIMIT_REACHED = 5
+    """The question was refused for a limit on use."""
     INTERRUPTED = 130
     """By Ctrl-C, as shells have it: 128 and the signal's number."""
 
@@ -31,6 +33,8 @@ def exit_of(error: ClientError) -> Exit:
     match error:
         case InvalidQuestion():
             return Exit.USAGE
+        case RequestRefused(limit=LimitState()):
+            return Exit.LIMIT_REACHED
         case ConnectionLost() | ConnectionRefused():
             return Exit.CONNECTION_LOST
         case _:

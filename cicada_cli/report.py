@@ -21,6 +21,7 @@ from cicada.protocol.events import (
     VerdictPassage,
 )
 from cicada.protocol.markers import markers_in
+from cicada_cli.limit_words import left_lines
 from cicada_cli.text import clipped, counted, one_line, printable
 from cicada_client import Answer
 
@@ -224,6 +225,7 @@ def ending_lines(answer: Answer) -> Iterator[Text]:
     yield Text(printable(" · ".join(part for part in who if part)), style="dim")
     if answer.metrics is not None:
         yield Text(" · ".join(_measures(answer.metrics)), style="dim")
+    yield from (Text(line, style="yellow") for line in left_lines(answer.limits))
 
 
 def _way(answer: Answer) -> str:

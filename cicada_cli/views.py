@@ -11,6 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from cicada.protocol.events import Accepted, Attempt, Chunk, Citations, Failed, Fallback, Sources
+from cicada_cli.limit_words import limit_words
 from cicada_cli.output import complain, say_json
 from cicada_cli.report import (
     answer_text,
@@ -23,7 +24,16 @@ from cicada_cli.report import (
     withdrawn_text,
 )
 from cicada_cli.text import clipped, counted, printable
-from cicada_client import Answer, ClientEvent, EventFrame, RequestTail, Status, UnknownEvent
+from cicada_client import (
+    Answer,
+    ClientError,
+    ClientEvent,
+    EventFrame,
+    RequestRefused,
+    RequestTail,
+    Status,
+    UnknownEvent,
+)
 
 REFRESHES_PER_S = 12
 _FREE_LINES = 4
@@ -278,6 +288,13 @@ def _fallback_words(event: ClientEvent, *, withdrawn: bool) -> str:
         next_one = f"{event.to} answers now" if event.to != event.from_ else f"{event.to} begins anew"
         return f"{event.from_} failed: {event.reason} {what}{next_one}."
     return f"{what}the answer begins anew.".capitalize()
+
+
+def refusal_words(error: ClientError) -> str:
+    """What to tell of a question that was not answered."""
+    if isinstance(error, RequestRefused) and error.limit is not None:
+        return f"{limit_words(error.limit)} ({error.code})"
+    return str(error)
 
 
 def failure_words(event: ClientEvent) -> str:

@@ -4,6 +4,7 @@ See :class:`CicadaClient`. Events are the models of :mod:`cicada.protocol.events
 newer server sends.
 """
 
+from cicada.usage.limits import LimitState
 from cicada_client.client import CicadaClient
 from cicada_client.connection_manager import Status, TokenProvider
 from cicada_client.errors import (
@@ -37,6 +38,7 @@ __all__ = [
     "EventFrame",
     "History",
     "InvalidQuestion",
+    "LimitState",
     "NotSignedIn",
     "ProfilesClient",
     "RequestExpired",

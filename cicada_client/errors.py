@@ -20,6 +20,7 @@ An answer that ends with an ``error`` event is no exception to those who read it
 from __future__ import annotations
 
 from cicada.protocol.events import Refused
+from cicada.usage.limits import LimitState
 
 
 class ClientError(Exception):
@@ -49,16 +50,18 @@ class NotSignedIn(ConnectionRefused):
 class RequestRefused(ClientError):
     """The server refused a frame of this request."""
 
-    def __init__(self, code: str, message: str, detail: str | None = None) -> None:
+    def __init__(self, code: str, message: str, detail: str | None = None, *, limit: LimitState | None = None) -> None:
+        """``limit``: the limit on use for which it was refused, if it was."""
         super().__init__(f"{message} ({code}{f': {detail}' if detail else ''})")
         self.code = code
         self.message = message
         self.detail = detail
+        self.limit = limit
 
     @classmethod
     def of(cls, reply: Refused) -> RequestRefused:
         """The error for a refusal."""
-        return cls(reply.code, reply.message, reply.detail)
+        return cls(reply.code, reply.message, reply.detail, limit=reply.limit)
 
 
 class RequestExpired(ClientError):

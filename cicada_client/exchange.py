@@ -158,7 +158,7 @@ class Exchange:
             self.failure = RequestUnknown(f"the server knows no request {self.request_id} of this user")
         elif reply.code == codes.RequestExpired.code:
             self.failure = RequestExpired(f"the log of {self.request_id} is not kept any more")
-        elif reply.retryable:
+        elif reply.retryable and reply.limit is None:  # a limit is freed by its time: the asker decides
             self._try_again(RequestRefused.of(reply), now)
         else:
             self.failure = RequestRefused.of(reply)

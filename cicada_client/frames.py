@@ -88,7 +88,9 @@ def parse_frame(text: str | bytes) -> Incoming | None:
 
 def _parse_reply(kind: str, raw: dict[str, Any]) -> Reply | None:
     model = _REPLIES.get(kind)
-    return None if model is None else _read(model, raw)
+    if model is None:
+        return None
+    return _read(model, raw) or _read(model, {name: value for name, value in raw.items() if name != "limit"})
 
 
 def failures_in(fields: Mapping[str, Any]) -> tuple[StrategyFailure, ...]:

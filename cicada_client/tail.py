@@ -27,6 +27,7 @@ from cicada.protocol.events import (
     StrategyFailure,
     Verdict,
 )
+from cicada.usage.limits import LimitState
 from cicada_client.frames import EventFrame, UnknownEvent, failures_in, last_failure_code, metrics_in
 
 WITHHELD = AnswerBlocked.code
@@ -71,6 +72,8 @@ class Answer:
     failed: tuple[StrategyFailure, ...]
     """The strategies that were given up, in order, and why; known at the end."""
     metrics: Metrics | None
+    limits: tuple[LimitState, ...]
+    """What is left of the asker's limits on use; known at the end, empty where there are none."""
     complete: bool
 
 
@@ -163,6 +166,7 @@ class RequestTail:
             changes=done.changes if done else None,
             failed=end.failed if isinstance(end, Complete | Failed) else failures_in(fields),
             metrics=done.metrics if done else metrics_in(fields),
+            limits=done.limits if done else (),
             complete=complete,
         )
 

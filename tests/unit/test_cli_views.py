@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import time
+from datetime import datetime
 from typing import Any, Literal
 
 import pytest
@@ -33,6 +35,8 @@ from cicada.protocol.events import (
     dump_event,
     event_frame,
 )
+from cicada.usage.limits import LimitState
+from cicada_cli.limit_words import left_lines, limit_words
 from cicada_cli.report import verdict_lines
 from cicada_cli.text import clipped, counted, printable
 from cicada_cli.views import JsonLines, LiveView, PlainView, View, failure_words, view_for
@@ -397,6 +401,76 @@ def test_a_failure_is_told_in_the_servers_words_with_its_code() -> None:
     busy = failure_words(Failed.of(codes.ModelUnavailable()))
     assert busy == "The model could not be reached. Asking again can help. (model_unavailable)"
     assert failure_words(UnknownEvent("error", {"code": "new", "message": "Newer."})) == "Newer. (new)"
+
+
+def limit(**changes: object) -> LimitState:
+    told = {"account": "user", "limit": "tokensDay", "most": 200_000, "left": 0}
+    return LimitState.model_validate(told | changes)
+
+
+NOON = datetime(2026, 11, 20, 12, 0)
+
+
+def ms(month: int, day: int, hour: int = 0, minute: int = 0) -> int:
+    return int(datetime(2026, month, day, hour, minute).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {"limit": "requestsMinute", "most": 10, "resetsAtMs": ms(11, 20, 12, 1) - 1},
+            "Your limit of 10 questions a minute is reached. You can ask again at 12:01.",
+        ),
+        (
+            {"left": 12_000, "resetsAtMs": ms(11, 21, 1)},
+            "Your limit of 200,000 tokens a day is reached. 12,000 left: too little for a question. "
+            "You can ask again tomorrow at 01:00.",
+        ),
+        (
+            {"account": "group", "group": "wri\x1bters", "limit": "usdMonth", "most": 25, "left": 0.299}
+            | {"resetsAtMs": ms(12, 1, 1)},
+            "The limit of the group writers, $25.00 a month, is reached. $0.29 left: too little for a question. "
+            "You can ask again on 1 December at 01:00.",
+        ),
+        (
+            {"account": "deployment", "limit": "usdDay", "most": None, "left": None, "resetsAtMs": ms(11, 20, 23)},
+            "The limit of cost a day for all users together is reached. You can ask again at 23:00.",
+        ),
+        (
+            {"limit": "requestsOpen", "most": 2},
+            "Your limit of 2 questions at a time is reached. Ask again when an answer has ended.",
+        ),
+        ({"most": 0, "resetsAtMs": ms(11, 21)}, "Your limit of 0 tokens a day is reached."),
+        (
+            {"account": "deployment", "limit": "stopped", "most": None, "left": None},
+            "No question is taken at the moment: an administrator has stopped answering.",
+        ),
+    ],
+)
+def test_a_refused_limit_is_told_by_the_clock_of_who_asks(told: dict[str, object], said: str) -> None:
+    assert limit_words(limit(**told), NOON) == said
+
+
+def test_what_is_left_is_told_near_a_limits_end() -> None:
+    limits = [
+        limit(left=39_999, resetsAtMs=ms(11, 21, 1)),
+        limit(left=40_000, resetsAtMs=ms(11, 21, 1)),
+        limit(account="group", group="writers", limit="usdDay", most=5, left=0.5, resetsAtMs=ms(11, 20, 23)),
+        limit(limit="requestsMinute", most=10, resetsAtMs=ms(11, 20, 12)),
+        limit(limit="requestsOpen", most=2),
+    ]
+    said = [
+        "39,999 of 200,000 tokens a day left until tomorrow at 01:00.",
+        "$0.50 of $5.00 a day left for the group writers until 23:00.",
+    ]
+    assert list(left_lines(limits, NOON)) == said
+
+
+def test_an_answer_ends_with_what_is_left() -> None:
+    soon = int(time.time() * 1000) + 3_600_000
+    ending = complete(limits=(limit(left=100, resetsAtMs=soon),))
+    assert "100 of 200,000 tokens a day left until " in piped(*frames([*ANSWER[:-1], ending])).splitlines()[-1]
 
 
 def test_a_newer_servers_answer_is_shown_as_far_as_it_is_understood() -> None:

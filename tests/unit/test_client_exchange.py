@@ -28,6 +28,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
+from cicada.usage.limits import LimitState
 from cicada_client.errors import ConnectionLost, RequestExpired, RequestRefused, RequestUnknown, Unauthorized
 from cicada_client.exchange import Exchange
 from cicada_client.frames import EventFrame, parse_frame
@@ -76,6 +77,21 @@ def running() -> Exchange:
     exchange = asked()
     exchange.event(event(1, ACCEPTED), 1)
     return exchange
+
+
+def test_a_limit_is_not_tried_again_whatever_it_is_called() -> None:
+    limit = LimitState(account="user", limit="requestsMinute", most=10, left=0, resets_at_ms=60_000)
+    exchange = asked()
+    assert exchange.refused(Refused.of(codes.LimitReached(limit), REQUEST), 1) == []
+    assert isinstance(exchange.failure, RequestRefused)
+    assert (exchange.failure.code, exchange.failure.limit) == ("limit_reached", limit)
+    assert exchange.deadline is None
+
+    newer = json.loads(reply_frame(Refused.of(codes.LimitReached(limit), REQUEST)))
+    newer["limit"]["limit"] = "requestsWeek"
+    reply = parse_frame(json.dumps(newer))
+    assert isinstance(reply, Refused)
+    assert reply.limit is None
 
 
 def test_an_ask_whose_acceptance_is_unknown_is_sent_again_with_its_id() -> None:

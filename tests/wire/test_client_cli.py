@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
+from cicada.usage.limits import LimitState
 from cicada_cli.main import main
 from tests.wire.test_client_wire import LOG, TEXT, Deployment
 
@@ -140,6 +142,23 @@ def test_a_refusal_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     with running(Deployment(replies=refuse)) as url:
         assert main(["ask", "Who rang?", "--url", url]) == 1
     assert "request_conflict" in capsys.readouterr().err
+
+
+def test_a_limit_is_status_5_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    tomorrow_ms = int((time.time() + 86_400) * 1000)
+    limit = LimitState(account="user", limit="usdDay", most=2, left=0.25, resets_at_ms=tomorrow_ms)
+
+    def refuse(action: Any) -> str:
+        return reply_frame(Refused.of(codes.LimitReached(limit), action.request_id))
+
+    with running(Deployment(replies=refuse)) as url:
+        assert main(["ask", "Who rang?", "--url", url]) == 5
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(
+        "cicada: Your limit of $2.00 a day is reached. $0.25 left: too little for a question. You"
+    )
+    assert said.err.endswith(" (limit_reached)\n")
 
 
 @pytest.mark.parametrize(

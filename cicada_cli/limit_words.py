@@ -1,0 +1,82 @@
+"""What is said of a limit on use, to those who ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from cicada_cli.text import one_line
+from cicada_client import LimitState
+
+UNITS = {
+    "requestsMinute": "questions a minute",
+    "requestsOpen": "questions at a time",
+    "tokensDay": "tokens a day",
+    "tokensMonth": "tokens a month",
+    "usdDay": "a day",
+    "usdMonth": "a month",
+}
+"""What follows the number of each limit."""
+NEARLY = 0.2
+"""From how much of a limit on what is left of it is told."""
+
+
+def limit_words(limit: LimitState, now: datetime | None = None) -> str:
+    """Which limit is reached, what is left of it, and when the asker can go on, by the asker's own clock."""
+    if limit.limit == "stopped":
+        return "No question is taken at the moment: an administrator has stopped answering."
+    unit = UNITS[limit.limit]
+    if limit.most is None:
+        what = f"cost {unit}" if is_money(limit.limit) else unit
+    else:
+        what = f"{quantity(limit.limit, limit.most)} {unit}"
+    match limit.account:
+        case "user":
+            reached = f"Your limit of {what} is reached."
+        case "group":
+            reached = f"The limit of the group {one_line(limit.group or '')}, {what}, is reached."
+        case "deployment":
+            reached = f"The limit of {what} for all users together is reached."
+    if limit.limit == "requestsOpen":
+        return f"{reached} Ask again when an answer has ended."
+    if limit.left:
+        reached += f" {quantity(limit.limit, limit.left)} left: too little for a question."
+    if limit.resets_at_ms is None or limit.most == 0:
+        return reached
+    return f"{reached} You can ask again {moment(limit.resets_at_ms, now)}."
+
+
+def left_lines(limits: Iterable[LimitState], now: datetime | None = None) -> Iterator[str]:
+    """What is left of each limit that is nearly reached."""
+    now = now or datetime.now()
+    for limit in limits:
+        if limit.limit == "stopped" or not limit.most or limit.left is None or limit.resets_at_ms is None:
+            continue
+        if limit.left >= limit.most * NEARLY or limit.resets_at_ms <= now.timestamp() * 1000:
+            continue
+        left, most = (quantity(limit.limit, amount) for amount in (limit.left, limit.most))
+        whose = f" for the group {one_line(limit.group or '')}" if limit.account == "group" else ""
+        until = moment(limit.resets_at_ms, now, at="")
+        yield f"{left} of {most} {UNITS[limit.limit]} left{whose} until {until}."
+
+
+def is_money(limit: str) -> bool:
+    """Whether a limit is one of US dollars."""
+    return limit.startswith("usd")
+
+
+def quantity(limit: str, amount: float) -> str:
+    """An amount of what a limit bounds; what is left is never rounded up."""
+    return f"${math.floor(round(amount * 100, 6)) / 100:,.2f}" if is_money(limit) else f"{math.floor(amount):,}"
+
+
+def moment(epoch_ms: int, now: datetime | None = None, *, at: str = "at ") -> str:
+    """A time by the clock of this machine, to the minute and never too early: *at 14:05*, *tomorrow at 01:00*."""
+    when = datetime.fromtimestamp(math.ceil(epoch_ms / 60_000) * 60)
+    today = (now or datetime.now()).date()
+    if when.date() == today:
+        return f"{at}{when:%H:%M}"
+    if when.date() == today + timedelta(days=1):
+        return f"tomorrow at {when:%H:%M}"
+    return f"{'on ' if at else ''}{when.day} {when:%B} at {when:%H:%M}"
