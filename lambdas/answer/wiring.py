@@ -15,6 +15,7 @@ from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
+from cicada.answering.names import QuestionNames
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.attempts.budgets import RequestBudget, retrieval_share
@@ -43,6 +44,7 @@ from cicada.models.factory import ModelFactory
 from cicada.models.ports import Embedder, TextModel
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
+from cicada.retrieval.names import NameChecker
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 from cicada.semantic_cache.cache import NoEarlierAnswers, SemanticCache
@@ -133,6 +135,7 @@ def build(
             "direct": DirectStrategy(writers.last_resort()),
             **agents.strategies,
         },
+        names=QuestionNames(NameChecker(reader)) if settings.retrieval_engine != "kendra" else None,
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
         sinks=sinks,

@@ -28,6 +28,7 @@ from cicada.errors import (
     Cancelled,
     DeliveryUnavailable,
     DependencyDown,
+    EpisodeUnknown,
     IndexMissing,
     OutOfTime,
     StreamBroken,
@@ -340,6 +341,51 @@ def test_an_answer_that_grows_too_long_ends_with_an_error_of_its_own():
     assert world.run().outcome == "ended"
     last = world.events()[-1]
     assert (last["type"], last["code"]) == ("error", "answer_too_long")
+
+
+class Names:
+    """Knows one episode, ep1."""
+
+    def __init__(self):
+        self.checked = []
+
+    def check(self, asked, attempt_budget):
+        self.checked.append((asked.question.episodes, asked.readable(), attempt_budget.time_left_s() > 0))
+        if asked.question.episodes == ("ep9",):
+            raise EpisodeUnknown("1 episodes unknown", told="There is no episode “ep9”.", known=["ep1"])
+        told = Degraded(code="episode_unknown", message="There is no episode “ep9”. The others were searched.")
+        return (told,) if "ep9" in asked.question.episodes else ()
+
+
+def limited_to(*episodes):
+    world = World("No.")
+    world.log.requests.clear()
+    world.log.create(new_head("c1", question=Question("Who?", episodes=episodes)), ACCEPTED)
+    world.wiring["names"] = Names()
+    return world
+
+
+def test_a_question_limited_to_unknown_names_ends_before_anything_is_searched_or_written():
+    world = limited_to("ep9")
+    assert world.run().outcome == "ended"
+    last = world.seen()[-1]
+    assert (last["type"], last["code"], last["known"]) == ("error", "episode_unknown", ["ep1"])
+    assert (last["message"], last["retryable"], last["failed"]) == ("There is no episode “ep9”.", False, [])
+    assert (world.retriever.queries, world.model.prompts) == ([], [])
+    assert world.log.head(KEY).state == "failed"
+
+
+def test_unknown_names_beside_known_ones_are_told_with_the_sources():
+    world = limited_to("ep1", "ep9")
+    assert world.run().outcome == "answered"
+    sources = next(event for event in world.events() if event["type"] == "sources")
+    assert [one["code"] for one in sources["degraded"]] == ["episode_unknown"]
+
+
+def test_the_last_resort_searches_nothing_so_no_name_is_unknown_to_it():
+    world = limited_to("ep9")
+    assert world.run("direct").outcome == "answered"
+    assert world.wiring["names"].checked == []
 
 
 def test_a_zombie_whose_answer_grows_too_long_does_not_end_its_successors_request():

@@ -28,6 +28,7 @@ NO_CLIENTS = {
     *("invalid_request", "document_unknown", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
     "tool_invalid",  # an agent's model is told
+    "name_unknown",  # of no error itself
 }
 
 

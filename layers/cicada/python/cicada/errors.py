@@ -6,6 +6,7 @@ Clients branch on ``code``, which never changes. ``told`` is a sentence that the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -391,6 +392,34 @@ class DocumentUnknown(CicadaError):
     """The collection holds no passage of this document."""
 
     code, told = "document_unknown", "There is no such document."
+
+
+class NameUnknown(CicadaError):
+    """A search is limited to names none of which exists in what the asker may read: it ends the request.
+
+    A name that the asker may not read is told as one that does not exist.
+    """
+
+    code, told = "name_unknown", "There is no such name."
+    final = True
+
+    def __init__(self, message: str, *, told: str, known: Sequence[str]) -> None:
+        """``told`` repeats the names, which are the client's, and some ``known`` ones, which the asker may read."""
+        super().__init__(message)
+        self.told = told
+        self.known = tuple(known)
+
+
+class CollectionUnknown(NameUnknown):
+    """None of the collections exists, or the asker may read none of them."""
+
+    code, told = "collection_unknown", "There is no such collection."
+
+
+class EpisodeUnknown(NameUnknown):
+    """None of the episodes exists in what the asker may read."""
+
+    code, told = "episode_unknown", "There is no such episode."
 
 
 # --- a document that is not loaded ---

@@ -15,7 +15,7 @@ from cicada.answering.attempt_metrics import log_complete, metrics_of
 from cicada.answering.attempt_start import CLOSING_RESERVE_S, AttemptStarter, Begun, Late, store_required
 from cicada.answering.workflow import AttemptTask
 from cicada.attempts.budgets import AttemptBudget, RequestBudget
-from cicada.attempts.chain import AGENTS, strategy_failures
+from cicada.attempts.chain import AGENTS, LAST_RESORT, strategy_failures
 from cicada.attempts.frame_limits import fit_citations, fit_sources
 from cicada.attempts.strategy import (
     Answered,
@@ -23,6 +23,7 @@ from cicada.attempts.strategy import (
     AnswerSink,
     AskedQuestion,
     DependencyChecker,
+    QuestionChecker,
     QuestionCompleter,
     Retrieved,
     Strategy,
@@ -80,7 +81,8 @@ class _Progress:
     asked: AskedQuestion
     text: str = ""
     retrieved: Retrieved | None = None
-    degraded: Degraded | None = None
+    degraded: tuple[Degraded, ...] = ()
+    """What the question lacked before its search."""
 
 
 class AttemptRunner:
@@ -92,6 +94,7 @@ class AttemptRunner:
         connections: Connections,
         strategies: Mapping[StrategyName, Strategy],
         *,
+        names: QuestionChecker | None = None,
         conversation: QuestionCompleter | None = None,
         breakers: DependencyChecker | None = None,
         sinks: Sequence[AnswerSink] = (),
@@ -106,6 +109,7 @@ class AttemptRunner:
 
         Args:
             strategies: one for each strategy state of the workflow.
+            names: tells unknown collections and episodes; without it they are searched, and nothing is found.
             conversation: completes follow-up questions; without it none are completed.
             breakers: skip a strategy whose dependency is down; without them every strategy is tried.
             changes: the profile changes of earlier attempts at a request, from the profiles' records.
@@ -113,6 +117,7 @@ class AttemptRunner:
         self._log = log
         self._connections = connections
         self._strategies = strategies
+        self._names = names
         self._conversation = conversation
         self._breakers = breakers
         self._sinks = sinks
@@ -206,8 +211,7 @@ class AttemptRunner:
         made: list[ProfileWritten] = []
         try:
             with driver:
-                degraded = head.standalone.degraded if head.standalone else None
-                progress = _Progress(self._asked(head, driver, made), degraded=degraded)
+                progress = _Progress(self._asked(head, driver, made))
                 self._deliver_lost_receipts(head, driver)
                 try:
                     answered = self._deliver(strategy, progress, driver, attempt_budget)
@@ -322,6 +326,8 @@ class AttemptRunner:
         self, strategy: Strategy, progress: _Progress, driver: DeliveryDriver, attempt_budget: AttemptBudget
     ) -> Answered:
         """Deliver the strategy's steps as they come."""
+        if self._names is not None and strategy.name != LAST_RESORT:
+            progress.degraded += self._names.check(progress.asked, attempt_budget)
         self._complete_question(progress, driver, attempt_budget)
         attempt = driver.head.attempt
         with closing(strategy.answer(progress.asked, attempt_budget)) as steps:
@@ -331,8 +337,7 @@ class AttemptRunner:
                         progress.text += step.text
                         driver.text(step.text)
                     case Retrieved():
-                        if progress.degraded is not None:
-                            step = replace(step, degraded=(progress.degraded, *step.degraded))
+                        step = replace(step, degraded=(*progress.degraded, *step.degraded))
                         progress.retrieved = step
                         driver.event(fit_sources(_sources(attempt, progress.asked, step)))
                     case Answered():
@@ -346,10 +351,12 @@ class AttemptRunner:
 
     def _complete_question(self, progress: _Progress, driver: DeliveryDriver, attempt_budget: AttemptBudget) -> None:
         asked = progress.asked
-        if self._conversation is None or asked.question.session_id is None or driver.head.standalone is not None:
+        completed = driver.head.standalone
+        if completed is None and self._conversation is not None and asked.question.session_id is not None:
+            completed = self._conversation.complete(asked.question, asked.key.subject, attempt_budget)
+        if completed is None:
             return
-        completed = self._conversation.complete(asked.question, asked.key.subject, attempt_budget)
-        progress.degraded = completed.degraded
+        progress.degraded += (completed.degraded,) if completed.degraded is not None else ()
         if completed.query != asked.query:
             progress.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
             driver.standalone(completed)

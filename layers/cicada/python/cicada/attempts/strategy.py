@@ -138,6 +138,18 @@ class QuestionCompleter(Protocol):
         ...
 
 
+class QuestionChecker(Protocol):
+    """Knows the names that a question can be limited to."""
+
+    def check(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> tuple[Degraded, ...]:
+        """What to tell of the question's unknown names.
+
+        Raises CollectionUnknown or EpisodeUnknown if all of a kind are unknown, IndexUnavailable if the asker's rights
+        are.
+        """
+        ...
+
+
 class DependencyChecker(Protocol):
     """Knows which dependencies are down."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from cicada.corpus.passages import CitedLocator, CorpusModel
-from cicada.errors import CicadaError, LimitReached
+from cicada.errors import CicadaError, LimitReached, NameUnknown
 from cicada.profiles.record import Kind, Operation
 from cicada.profiles.record import Verdict as VerdictWord
 from cicada.protocol.actions import PROTOCOL_VERSION
@@ -78,7 +78,7 @@ class Degraded(Payload):
     code: str = Field(
         description="stable: partial_index, words_only, engine_fallback, mode_fallback, top_k_capped, "
         "cache_unavailable, question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, "
-        "rerank_incomplete, named_left_out, plain_search"
+        "rerank_incomplete, named_left_out, plain_search, collection_unknown, episode_unknown"
     )
     message: str = Field(description="a sentence for people")
 
@@ -322,11 +322,18 @@ class Failed(Event):
     message: str
     retryable: bool
     failed: tuple[StrategyFailure, ...] = ()
+    known: tuple[str, ...] = Field(
+        (),
+        exclude_if=not_,
+        description="of collection_unknown and episode_unknown: some names that the asker may read, at most 10, in "
+        "alphabetical order",
+    )
 
     @classmethod
     def of(cls, error: CicadaError, failed: tuple[StrategyFailure, ...] = ()) -> Failed:
         """The event of an error."""
-        return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed)
+        known = error.known if isinstance(error, NameUnknown) else ()
+        return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed, known=known)
 
 
 LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed

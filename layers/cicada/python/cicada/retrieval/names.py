@@ -1,0 +1,93 @@
+"""Collections and episodes that a search is limited to, and that do not exist in what its asker may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cicada.errors import CollectionUnknown, EpisodeUnknown, IndexFailure, NameUnknown
+from cicada.index.facets import count_values
+from cicada.index.loaded_index import LoadedIndex
+from cicada.index.reader import IndexReader
+from cicada.retrieval.ports import Degradation, Filters, Retriever, SearchQuery, SearchResult
+from cicada.rights import Readable
+from cicada.text.visible import visible
+
+MAX_KNOWN = 10
+"""Names of a kind that a message lists."""
+MAX_NAME_CHARS = 60
+"""Of each of them."""
+
+
+def unknown_names(view: LoadedIndex, filters: Filters) -> tuple[Degradation, ...]:
+    """What to tell of the filter's unknown collections and episodes. ``view`` is the asker's view of a version.
+
+    Raises CollectionUnknown or EpisodeUnknown if all of a kind are unknown, or IndexFailure.
+    """
+    degraded = _told(CollectionUnknown, "collection", filters.collections, view.manifest.collections)
+    if filters.episodes and not view.unreadable:  # an episode may be in a segment that cannot be read
+        degraded += _told(EpisodeUnknown, "episode", filters.episodes, _episodes(view))
+    return degraded
+
+
+def _episodes(view: LoadedIndex) -> tuple[str, ...]:
+    scope = view.scope({})
+    return tuple(value for value, _ in count_values(view, scope, "episode", scope.count).values)
+
+
+def _told(error: type[NameUnknown], kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[Degradation, ...]:
+    found = frozenset(known)
+    unknown = [name for name in dict.fromkeys(names) if name not in found]
+    if not unknown:
+        return ()
+    told = f"There is no {kind} {_listed(unknown)}."
+    if not found.isdisjoint(names):
+        return (Degradation(error.code, f"{told} The others were searched."),)
+    shown = sorted(found)[:MAX_KNOWN]
+    exist = f" These exist: {_listed(shown)}." if len(shown) == len(found) else f" Some that exist: {_listed(shown)}."
+    raise error(f"{len(unknown)} {kind}s unknown", told=told + exist * bool(shown), known=shown)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [_quoted(name) for name in names[:MAX_KNOWN]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _quoted(name: str) -> str:
+    told = " ".join(visible(name).split())
+    return f"“{told if len(told) <= MAX_NAME_CHARS else told[: MAX_NAME_CHARS - 1] + '…'}”"
+
+
+class NameChecker:
+    """Checks names against the current version."""
+
+    def __init__(self, reader: IndexReader) -> None:
+        self._reader = reader
+
+    def check(self, filters: Filters, readable: Readable, *, time_budget_s: float) -> tuple[Degradation, ...]:
+        """What to tell of unknown names: see :func:`unknown_names`. Nothing if the index cannot be read in time."""
+        if not filters.collections and not filters.episodes:
+            return ()
+        try:
+            return unknown_names(self._reader.current(time_budget_s).seen_by(readable), filters)
+        except IndexFailure:
+            return ()  # the search itself says what is wrong
+
+
+class NameCheckingRetriever:
+    """A :class:`~cicada.retrieval.ports.Retriever` that tells unknown names, whatever the engine."""
+
+    def __init__(self, retriever: Retriever, names: NameChecker) -> None:
+        self._retriever = retriever
+        self._names = names
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """See the port. Raises also CollectionUnknown and EpisodeUnknown."""
+        degraded = self._names.check(query.filters, query.readable, time_budget_s=query.limits.time_left_s() / 2)
+        found = self._retriever.search(query)
+        return replace(found, degraded=(*degraded, *found.degraded)) if degraded else found
+
+    def version(self) -> str:
+        """See the port."""
+        return self._retriever.version()
