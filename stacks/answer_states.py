@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cicada.attempts.chain import FALLS_TO, longest_path
+from cicada.attempts.chain import FALLS_TO, ending_errors, longest_path
 from cicada.protocol.events import StrategyName
 
 EXECUTION_LIMIT_S = 300
@@ -36,6 +36,10 @@ ENTER, EXHAUSTED, ENDED, FAILED, SUPERSEDED = "Enter", "Exhausted", "Ended", "Al
 NO_WORKER = "Lambda.TooManyRequestsException"
 """No worker is free. Every strategy needs one, so if waiting does not help, the request ends with an error: an
 ungrounded answer would hide the problem."""
+
+ENDING = (NO_WORKER, *(kind.__name__ for kind in ending_errors()))
+"""What ends the request instead of going on with another strategy. A worker ends its request itself, and fails by such
+an error only where it could not store that: Lambda names an error by its class."""
 
 RETRY_WAITS_S = (2, 4, 8)
 """The longest waits of a state for a free worker, or for the Lambda service."""
@@ -90,12 +94,13 @@ def definition(*, partition: str, answer_arn: str, exhausted_arn: str) -> dict[s
 
     Its input is ``{"subject", "requestId", "strategy", "failures"}``, where ``failures`` holds what failed before, if
     anything. A strategy that fails leaves ``{"Error", "Cause"}`` at ``failures.<strategy>``, and the next is the first
-    that it falls to and that has not failed yet, as by :func:`cicada.attempts.chain.next_strategy`.
+    that it falls to and that has not failed yet, as by :func:`cicada.attempts.chain.next_strategy`; none after one of
+    :data:`ENDING`.
 
     Args:
         partition: of the resource's ARN, ``aws`` almost everywhere.
         answer_arn: the function that runs a strategy.
-        exhausted_arn: the function that tells the client that all have failed.
+        exhausted_arn: the function that tells the client that no strategy is left.
     """
 
     def invoke(arn: str, timeout_s: int, retry: dict[str, Any], **payload: str | int) -> dict[str, Any]:
@@ -134,7 +139,7 @@ def definition(*, partition: str, answer_arn: str, exhausted_arn: str) -> dict[s
             **invoke(answer_arn, budget_s, _RETRY, strategy=strategy, timeBudgetS=budget_s),
             "Catch": [
                 {
-                    "ErrorEquals": [NO_WORKER],
+                    "ErrorEquals": list(ENDING),
                     "ResultPath": f"$.failures.{strategy}",
                     "Next": EXHAUSTED,
                 },

@@ -147,14 +147,17 @@ def test_when_everything_fails_the_client_is_told_what_was_tried(cloud, connect)
     ]
 
 
-@pytest.mark.parametrize(
-    ("reason", "code"), [("max_tokens", "answer_truncated"), ("guardrail_intervened", "answer_blocked")]
-)
-def test_an_answer_that_the_model_did_not_finish_is_never_complete(cloud, connect, reason, code):
-    cloud.arm("bedrock.stop", times=1, stop_reason=reason)
+def test_an_answer_that_the_model_did_not_finish_is_never_complete(cloud, connect):
+    cloud.arm("bedrock.stop", times=1, stop_reason="max_tokens")
     complete = connect().answer(SIMPLE)[-1]
-    assert failures(complete)[0] == ("rag", code)
+    assert failures(complete)[0] == ("rag", "answer_truncated")
     assert complete["answeredBy"] == "direct"
+
+
+def test_a_blocked_answer_ends_the_request_and_no_other_strategy_is_tried(cloud, connect):
+    cloud.arm("bedrock.stop", times=1, stop_reason="guardrail_intervened")
+    last = connect().answer(SIMPLE)[-1]
+    assert (last["type"], last["code"], failures(last)) == ("error", "answer_blocked", [("rag", "answer_blocked")])
 
 
 def test_no_request_calls_a_model_more_than_four_times(cloud, connect, watch):

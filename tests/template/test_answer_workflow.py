@@ -22,7 +22,7 @@ from moto.stepfunctions.parser.asl.utils.boto_client import boto_client_for
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.attempts.chain import FALLS_TO, longest_path
 from cicada.protocol.events import StrategyName
-from stacks.answer_states import TIME_BUDGETS_S, WORKER_TIMEOUT_S, definition, state_of
+from stacks.answer_states import ENDING, TIME_BUDGETS_S, WORKER_TIMEOUT_S, definition, state_of
 from tests.template.templates import Synthesis
 
 ACCOUNT = "arn:aws:lambda:us-east-1:123456789012:function"
@@ -73,7 +73,7 @@ def test_one_state_a_strategy(workflow: dict[str, Any]) -> None:
 def test_every_failure_is_remembered_with_its_strategy(workflow: dict[str, Any]) -> None:
     for name in FALLS_TO:
         catchers = workflow["States"][state_of(name)]["Catch"]
-        assert [catcher["ErrorEquals"] for catcher in catchers] == [["Lambda.TooManyRequestsException"], ["States.ALL"]]
+        assert [catcher["ErrorEquals"] for catcher in catchers] == [list(ENDING), ["States.ALL"]]
         assert {catcher["ResultPath"] for catcher in catchers} == {f"$.failures.{name}"}
 
 
@@ -291,11 +291,12 @@ def test_an_execution_that_finds_its_request_ended_succeeds(run: Run) -> None:
     assert run("direct", answers_fail)[0] == "SUCCEEDED"
 
 
-def test_a_request_that_finds_no_free_worker_ends_without_trying_another_strategy(run: Run) -> None:
-    def no_worker(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
-        return raises("Lambda.TooManyRequestsException") if function == "answer" else succeeds(function, event)
+@pytest.mark.parametrize("error", ["Lambda.TooManyRequestsException", "AnswerBlocked"])
+def test_what_ends_a_request_lets_it_try_no_other_strategy(run: Run, error: str) -> None:
+    def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises(error) if function == "answer" else succeeds(function, event)
 
-    status, invoked = run("rag", no_worker)
+    status, invoked = run("rag", answers_fail)
     assert status == "FAILED"
     assert set(strategies_of(invoked)) == {"rag", "exhausted"}
 

@@ -24,7 +24,9 @@ from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_LOG_BYTES, Question
 from cicada.errors import (
+    AnswerBlocked,
     AnswerIncomplete,
+    AnswerTooLong,
     Cancelled,
     DeliveryUnavailable,
     DependencyDown,
@@ -722,8 +724,8 @@ def test_an_attempt_that_is_silent_for_long_keeps_its_lease(monkeypatch):
 # --- the end of the chain ---
 
 
-def exhausted(world, execution="x1"):
-    caught = {
+def exhausted(world, caught=None, *, execution="x1"):
+    caught = caught or {
         "direct": {"Error": "ModelBusy", "Cause": "{}"},
         "rag": {"Error": "Lambda.Unknown", "Cause": "a stack with internals"},
     }
@@ -808,13 +810,29 @@ def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
         runner.run(task(), worker="w1", remaining_s=60)
 
 
-def test_an_answer_that_grew_too_long_and_cannot_be_ended_now_goes_to_the_next_state():
-    world = World("x" * (MAX_LOG_BYTES + 1))
+def test_a_blocked_answer_ends_the_request_at_once_with_the_guardrails_message():
+    world = World("The bell ", AnswerBlocked("topic: bells", told="We do not speak of bells."))
+    assert world.run().outcome == "ended"
+    last = world.seen()[-1]
+    assert (last["type"], last["code"], last["retryable"]) == ("error", "answer_blocked", False)
+    assert last["message"] == "We do not speak of bells."
+    assert [(one["strategy"], one["code"]) for one in last["failed"]] == [("rag", "answer_blocked")]
+    assert world.log.head(KEY).spent.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("piece", "error"), [("x" * (MAX_LOG_BYTES + 1), AnswerTooLong), (AnswerBlocked("no"), AnswerBlocked)]
+)
+def test_an_ending_that_cannot_be_stored_now_is_left_to_the_workflow(piece, error):
+    world = World(piece)
 
     def before(operation):
         if operation == "commit" and len(world.log.calls) > 2:
             raise StoreFault("down")
 
     world.log.before = before
-    with pytest.raises(DeliveryUnavailable):
+    with pytest.raises(error):
         world.run()
+    world.log.before = lambda _: None
+    assert exhausted(world, {"rag": {"Error": error.__name__}}) is True
+    assert world.events()[-1]["code"] == error.code

@@ -225,12 +225,10 @@ class AnswerTruncated(AnswerIncomplete):
 
 
 class AnswerBlocked(AnswerIncomplete):
-    """A guardrail or content filter intervened: the text so far may not be shown either.
-
-    It ends the request: another strategy must not answer what was blocked.
-    """
+    """A guardrail or content filter intervened: nothing of the answer's text may stay."""
 
     code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
+    final = True
 
     def __init__(self, message: str = "", *, told: str | None = None) -> None:
         """``told`` is the guardrail's configured message; its first :data:`MAX_BLOCKED_MESSAGE_CHARS` are shown."""

@@ -35,7 +35,7 @@ from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import LogEntry, RequestHead, RequestKey
-from cicada.errors import CicadaError, OutOfTime, RequestUnknown, StreamBroken
+from cicada.errors import CicadaError, DeliveryUnavailable, OutOfTime, RequestUnknown, StreamBroken
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
     Complete,
@@ -218,9 +218,8 @@ class AttemptRunner:
                 except Stopped as stopped:
                     driver.raise_failure()
                     raise Fenced(str(stopped)) from stopped  # noticed before a tool would have written
-                except CicadaError:
-                    # Store the completed question and the passages for the next attempts.
-                    driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)
+                except CicadaError as error:
+                    _settle(driver, attempt_budget, error)
                     raise
                 metrics = metrics_of(
                     head,
@@ -251,14 +250,23 @@ class AttemptRunner:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
             if not error.final:
                 raise
-            mine = outbox.head
-            owner = (mine.attempt, mine.worker)
-            ended = self._end(mine, error, mine.failed, still=lambda stored: (stored.attempt, stored.worker) == owner)
-            self._take_back(head, made)
-            return AttemptOutcome("ended" if ended else "superseded")
+            return self._end_by(error, outbox.head, strategy.name, made)
         log_complete(complete)
         self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
+
+    def _end_by(
+        self, error: CicadaError, head: RequestHead, strategy: StrategyName, made: Sequence[ProfileWritten]
+    ) -> AttemptOutcome:
+        """End the request by an attempt's error. Raises it if the end cannot be stored: the workflow ends it."""
+        failed = tried(head, [StrategyFailure(strategy=strategy, code=error.code, reason=error.told)])
+        owner = (head.attempt, head.worker)
+        try:
+            ended = self._end(head, error, failed, still=lambda stored: (stored.attempt, stored.worker) == owner)
+        except DeliveryUnavailable as unavailable:
+            raise error from unavailable
+        self._take_back(head, made)
+        return AttemptOutcome("ended" if ended else "superseded")
 
     def _asked(self, head: RequestHead, driver: DeliveryDriver, made: list[ProfileWritten]) -> AskedQuestion:
         def on_change(change: ProfileWritten | ToConfirm) -> None:
@@ -380,6 +388,15 @@ class AttemptRunner:
             except Exception as error:  # a bug of a sink
                 why = type(error).__name__
                 log_event(logger, "fault", "answer not kept", level=logging.ERROR, code=CicadaError.code, why=why)
+
+
+def _settle(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
+    """Store what a failed attempt has spent, and what the next ones can use: the completed question, the passages."""
+    try:
+        driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)
+    except (CicadaError, Fenced):
+        if not error.final:  # otherwise the ending finds out
+            raise
 
 
 def _deliver_change(attempt: int, change: ProfileWritten | ToConfirm, driver: DeliveryDriver) -> None:

@@ -1,4 +1,4 @@
-"""Ends a request whose strategies have all failed."""
+"""Ends a request that has no strategy left to try."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 from cicada.answering.workflow import ExhaustedTask
-from cicada.attempts.chain import strategy_failures
+from cicada.attempts.chain import closing_error, strategy_failures
 from cicada.delivery.decide import may_drive, tried
 from cicada.delivery.ports import Connections, RequestLog
 from cicada.delivery.posting import end_request
-from cicada.errors import AllStrategiesFailed, RequestUnknown
+from cicada.errors import RequestUnknown
 from cicada.protocol.events import Failed
 from cicada.request_trace import log_event
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 def close_exhausted(
     task: ExhaustedTask, log: RequestLog, connections: Connections, *, now_s: Callable[[], float] = time.time
 ) -> bool:
-    """Append and post the error that every strategy failed. Returns whether this ended the request.
+    """Append and post the error that ends the request. Returns whether this ended the request.
 
     Raises:
         StoreFault, DeliveryUnavailable: it could not be stored; the workflow retries.
@@ -36,7 +36,7 @@ def close_exhausted(
         log_event(logger, "superseded", "request not closed", why=refusal.why)
         return False
     failed = tried(head, strategy_failures(task.failures, task.entry))
-    terminal = Failed.of(AllStrategiesFailed(), failed)
+    terminal = Failed.of(closing_error(failed), failed)
     return end_request(
         log,
         connections,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from cicada.errors import CicadaError, WorkerLost
+from cicada.errors import AllStrategiesFailed, CicadaError, WorkerLost
 from cicada.protocol.events import Route, StrategyFailure, StrategyName
 
 FALLS_TO: Mapping[StrategyName, tuple[StrategyName, ...]] = {
@@ -84,6 +84,17 @@ def _family(root: type[CicadaError]) -> Iterator[type[CicadaError]]:
     yield root
     for child in root.__subclasses__():
         yield from _family(child)
+
+
+def ending_errors() -> tuple[type[CicadaError], ...]:
+    """The errors of a strategy that end its request."""
+    return tuple(kind for kind in _family(CicadaError) if kind.final)
+
+
+def closing_error(failed: Sequence[StrategyFailure]) -> CicadaError:
+    """What a request ends with when no strategy is left: the failure that ended the chain, if one did."""
+    codes = {one.code for one in failed}
+    return next((kind() for kind in ending_errors() if kind.code in codes), AllStrategiesFailed())
 
 
 def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> StrategyFailure:
