@@ -46,12 +46,11 @@ class AnsweringStack(Stack):
                 "REQUESTS_TABLE": data.table.table_name,
                 # boto3's own variable: the client for posting to connections takes its endpoint from it.
                 "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": data.address("https"),
-                **settings.usage_limits.environment(),
             },
         )
         self.answer = self._answer()
         self.exhausted = self._functions.make("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
-        self._allow_log(self.exhausted, "GetItem", "PutItem", "UpdateItem")
+        self._allow_log(self.exhausted, "DeleteItem", "GetItem", "PutItem", "UpdateItem")
         self.workflow = AnswerWorkflow(
             self,
             "Workflow",
@@ -73,9 +72,12 @@ class AnsweringStack(Stack):
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
                 "AUTH": "none" if settings.auth.mode == "none" else "jwt",
                 **settings.profiles.environment(),
+                **settings.usage_limits.environment(),
             },
         )
-        self._allow_log(self.message_processor, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")
+        self._allow_log(
+            self.message_processor, "BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"
+        )
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)
@@ -102,7 +104,7 @@ class AnsweringStack(Stack):
         )
         self._allow_engine(answer)
         # The table holds the semantic cache, the conversations and the circuit breakers too.
-        self._allow_log(answer, "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+        self._allow_log(answer, "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
         answer.allow(
             ("s3:GetObject",),
             self._data.index_arn,
@@ -247,7 +249,7 @@ class AnsweringStack(Stack):
                 "REQUEST_TIME_S": str(self._settings.budget.request_time_s),
             },
         )
-        self._allow_log(sweep, "GetItem", "PutItem", "Query", "UpdateItem")
+        self._allow_log(sweep, "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
         sweep.allow(("dynamodb:Query",), self._data.open_requests_arn)
         sweep.allow(("states:StartExecution",), machine_arn)
         return sweep

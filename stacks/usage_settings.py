@@ -61,7 +61,7 @@ class UsageLimitsSettings(Group):
                 _check_holds_a_question(f"usageLimits.{path}.{name}", name, most, budget)
 
     def environment(self) -> dict[str, str]:
-        """The variable of the functions that reserve and settle; none where nothing is limited."""
+        """The variable of the function that takes questions; none where nothing is limited."""
         limits = self.model_dump_json(by_alias=True, exclude_defaults=True)
         return {} if limits == "{}" else {"USAGE_LIMITS": limits}
 

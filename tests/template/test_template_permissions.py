@@ -32,6 +32,7 @@ def allowed(synthesis: Synthesis, function: str) -> set[tuple[str, str]]:
 def test_the_message_processor(shipped: Synthesis) -> None:
     assert allowed(shipped, "message_processor") == XRAY | own_logs(shipped, "message_processor") | {
         ("dynamodb:BatchGetItem", TABLE),
+        ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),
@@ -46,6 +47,7 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
     regions = ("<AWS::Region>", "us-east-1", "us-east-2", "us-west-1", "us-west-2")
     assert allowed(shipped, "answer") == XRAY | own_logs(shipped, "answer") | {
         ("dynamodb:BatchWriteItem", TABLE),
+        ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),
@@ -74,6 +76,7 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
 def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
     """An event over 2,048 bytes is an item of its own, which it puts."""
     assert allowed(shipped, "exhausted") == XRAY | own_logs(shipped, "exhausted") | {
+        ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:UpdateItem", TABLE),
@@ -84,6 +87,7 @@ def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
 def test_the_recovery_sweep(shipped: Synthesis) -> None:
     """It alone reads the index of open requests; it leaves no traces, so it has no right to."""
     assert allowed(shipped, "recovery_sweep") == own_logs(shipped, "recovery_sweep") | {
+        ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),
