@@ -372,7 +372,8 @@ def test_a_question_limited_to_unknown_names_ends_before_anything_is_searched_or
     assert world.run().outcome == "ended"
     last = world.seen()[-1]
     assert (last["type"], last["code"], last["known"]) == ("error", "episode_unknown", ["ep1"])
-    assert (last["message"], last["retryable"], last["failed"]) == ("There is no episode “ep9”.", False, [])
+    assert (last["message"], last["retryable"]) == ("There is no episode “ep9”.", False)
+    assert [(one["strategy"], one["code"]) for one in last["failed"]] == [("rag", "episode_unknown")]
     assert (world.retriever.queries, world.model.prompts) == ([], [])
     assert world.log.head(KEY).state == "failed"
 
