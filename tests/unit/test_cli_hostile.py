@@ -17,6 +17,7 @@ import pytest
 from botocore.exceptions import ClientError as AwsError
 
 from cicada_cli import aws, deployment, main
+from cicada_cli.doctor import tools
 from cicada_cli.main import build_parser
 from cicada_cli.text import printable
 from cicada_client import ConnectionLost
@@ -142,6 +143,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(main, "ClientSession", EvilSession)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EVIL}\n"))
     monkeypatch.setattr(deployment, "_PROJECT_ROOT", tmp_path)
+    monkeypatch.setattr(tools, "_output", lambda _: "22.0.0")  # programs that it starts take a second of each run
     answering(monkeypatch, DENIED)
     (tmp_path / f"name {EVIL}.txt".replace("/", "")).write_text("text")
     return tmp_path
