@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import ClientError as AwsError
 
 from cicada_cli import aws, deployment, main
-from cicada_cli.doctor import tools
+from cicada_cli.doctor import settings, tools
 from cicada_cli.main import build_parser
 from cicada_cli.text import printable
 from cicada_client import ConnectionLost
@@ -89,6 +89,8 @@ def leaves(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Itera
             yield from leaves(command, (*path, name))
 
 
+read_settings = functools.cache(settings.read_settings)
+"""Doctor reads the same settings at each of its runs, in a process that takes a second."""
 PARSER = build_parser()
 """Built once: building it takes ten times as long as a command that is refused."""
 
@@ -143,7 +145,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(main, "ClientSession", EvilSession)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EVIL}\n"))
     monkeypatch.setattr(deployment, "_PROJECT_ROOT", tmp_path)
-    monkeypatch.setattr(tools, "_output", lambda _: "22.0.0")  # programs that it starts take a second of each run
+    monkeypatch.setattr(tools, "_output", lambda _: "22.0.0")
+    monkeypatch.setattr(settings, "read_settings", read_settings)
     answering(monkeypatch, DENIED)
     (tmp_path / f"name {EVIL}.txt".replace("/", "")).write_text("text")
     return tmp_path
