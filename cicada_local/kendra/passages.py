@@ -30,6 +30,15 @@ class Document:
     title: str
     passages: tuple[str, ...]
     attributes: Mapping[str, Value]
+    allowed: frozenset[tuple[str, str]] = frozenset()
+    """The users and groups that may read it, by type and name; everybody if empty."""
+    denied: frozenset[tuple[str, str]] = frozenset()
+
+    def shown_to(self, principals: frozenset[tuple[str, str]] | None) -> bool:
+        """Whether a user with these groups may read it; None for a search without a user."""
+        if principals is None:
+            return True
+        return not self.denied & principals and (not self.allowed or bool(self.allowed & principals))
 
 
 @dataclass(frozen=True)

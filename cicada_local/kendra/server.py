@@ -24,10 +24,13 @@ K11    RequestedDocumentAttributes limits which attributes come.
 K12    BatchPutDocument takes at most 10 documents, and tells those that failed; custom attributes must have been
        declared with UpdateIndex.
 K13    Filters lie at most two deep in each other and ten side by side; a list of strings has at most ten.
+K14    A ``UserContext`` of a user and groups hides the documents whose access control list allows none of them, or
+       denies one. A document without a list is everybody's; without a context everything is shown, as in an index
+       whose policy is ATTRIBUTE_FILTER.
 =====  ===========================================================================================================
 
-Not served: data sources, S3 paths, access control (``UserContext`` is accepted and hides nothing), relevance tuning,
-Query, spelling and synonyms. Chosen here: the ranking (BM25), the buckets' bounds, where a document is cut.
+Not served: data sources, S3 paths, tokens and data source groups in a ``UserContext``, relevance tuning, Query,
+spelling and synonyms. Chosen here: the ranking (BM25), the buckets' bounds, where a document is cut.
 
 Fault switches (``cicada_local.faults``; ``operation`` limits each to one operation):
 
@@ -152,7 +155,9 @@ class Kendra:
     def _retrieve(self, index: _Index, asked: Mapping[str, Any]) -> Answer:
         where = asked.get("AttributeFilter")
         passes = read_filter(where, index.types) if where is not None else None
-        documents = [one for one in index.documents.values() if passes is None or passes(one.attributes)]
+        asker = _principals(asked.get("UserContext"))
+        readable = [one for one in index.documents.values() if one.shown_to(asker)]
+        documents = [one for one in readable if passes is None or passes(one.attributes)]
         page, size = asked.get("PageNumber", 1), min(MAX_RESULTS, asked.get("PageSize", DEFAULT_PAGE))
         if page < 1 or size < 1:
             raise ValidationFailed("PageNumber and PageSize must be at least 1")
@@ -214,4 +219,19 @@ def _read_document(document: Mapping[str, Any], types: Mapping[str, str]) -> Doc
         raise ValidationFailed("The document's Blob is not base64 of UTF-8") from error
     attributes: dict[str, Value] = dict(read_attribute(one, types) for one in document.get("Attributes", ()))
     title = document.get("Title") or attributes.get("_document_title") or ""
-    return Document(document["Id"], str(title), cut(text), attributes)
+    entries = document.get("AccessControlList", ())
+    allowed, denied = (
+        frozenset((one["Type"], one["Name"]) for one in entries if one["Access"] == access)
+        for access in ("ALLOW", "DENY")
+    )
+    return Document(document["Id"], str(title), cut(text), attributes, allowed, denied)
+
+
+def _principals(context: Mapping[str, Any] | None) -> frozenset[tuple[str, str]] | None:
+    """The user and the groups of a context; None without one. Raises ValidationFailed."""
+    if context is None:
+        return None
+    if context.get("Token") or context.get("DataSourceGroups"):
+        raise ValidationFailed("Only UserId and Groups are served here")
+    users = [("USER", context["UserId"])] if context.get("UserId") else []
+    return frozenset([*users, *(("GROUP", name) for name in context.get("Groups") or ())])

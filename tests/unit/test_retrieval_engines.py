@@ -330,13 +330,13 @@ def marked(**metadata: str) -> Any:
 
 
 def test_no_filter_is_no_document() -> None:
-    assert metadata_filter(Filters()) is None
-    assert metadata_filter(Filters(metadata={"season": ()})) is None
+    assert metadata_filter(Filters(), EVERYTHING) is None
+    assert metadata_filter(Filters(metadata={"season": ()}), EVERYTHING) is None
 
 
 def test_a_filter_has_one_constraint_a_field_and_one_a_label() -> None:
     filters = Filters(("script",), ("ep1", "ep2"), metadata={"source": ("a.pdf",), "season": ("winter", "autumn")})
-    assert metadata_filter(filters) == {
+    assert metadata_filter(filters, EVERYTHING) == {
         "$and": [
             {"collection": {"$eq": "script"}},
             {"episode": {"$in": ["ep1", "ep2"]}},
@@ -348,7 +348,7 @@ def test_a_filter_has_one_constraint_a_field_and_one_a_label() -> None:
 
 def test_more_values_than_the_service_takes_are_refused() -> None:
     with pytest.raises(IndexMismatch, match="takes 100 constraints"):
-        metadata_filter(Filters(metadata={"season": tuple(map(str, range(101)))}))
+        metadata_filter(Filters(metadata={"season": tuple(map(str, range(101)))}), EVERYTHING)
 
 
 def test_a_long_value_cannot_be_mistaken_for_the_digest_of_another() -> None:

@@ -12,7 +12,7 @@ from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.retrieval.kendra import MAX_RESULTS, SCORES, KendraRetriever
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, AccessRules
 from cicada_local.kendra import Kendra
 from tests.wire.engine_services import EngineService, serving
 
@@ -46,7 +46,7 @@ def put(service: EngineService, id: str, text: str, *, title: str = "", **attrib
 
 def search(service: EngineService, text: str, *, index: str = INDEX, **query: Any) -> SearchResult:
     retriever = KendraRetriever(service.client("kendra", config=query_config(2.0)), index)
-    return retriever.search(SearchQuery(text, **{"min_score": 0.0, **query}, readable=EVERYTHING))
+    return retriever.search(SearchQuery(text, **{"min_score": 0.0, "readable": EVERYTHING, **query}))
 
 
 def test_a_result_names_its_engine_and_where_it_stands(service: EngineService) -> None:
@@ -166,6 +166,42 @@ def test_a_filter_that_the_index_does_not_have_is_an_error_and_not_everything(se
     put(service, "a", "A bell.")
     with pytest.raises(IndexMismatch, match="speaker"):
         search(service, "bell", filters=Filters(speakers=("Ada",)))
+
+
+@pytest.mark.parametrize(
+    ("rules", "collections", "seen"),
+    [
+        (AccessRules(), (), ["a", "b", "c"]),
+        (AccessRules(readers={"notes": ()}), (), ["a", "c"]),
+        (AccessRules(readers={f"other{n}": () for n in range(24)} | {"notes": ()}), (), ["a", "c"]),
+        (AccessRules(readers={"kendra": ()}), (), ["a", "b"]),  # documents that name no collection
+        (AccessRules("nobody", {"notes": ("gm",)}), (), ["b"]),
+        (AccessRules(readers={"notes": ()}), ("notes", "script"), ["a"]),
+        (AccessRules(readers={"notes": ()}), ("notes",), []),
+        (AccessRules("nobody"), (), []),
+    ],
+)
+def test_nothing_is_found_in_a_collection_that_the_asker_may_not_read(
+    service: EngineService, rules: AccessRules, collections: tuple[str, ...], seen: list[str]
+) -> None:
+    put(service, "a", "The bell a.", collection="script")
+    put(service, "b", "The bell b.", collection="notes")
+    put(service, "c", "The bell c.")
+    found = search(service, "bell", filters=Filters(collections), readable=rules.readable(("gm",)))
+    assert sorted(hit.passage.text[-2] for hit in found.hits) == seen
+
+
+def test_the_indexs_own_rules_hold_for_the_askers_groups(service: EngineService) -> None:
+    entry = {"Name": "gm", "Type": "GROUP", "Access": "ALLOW"}
+    document = {"Id": "a", "Blob": b"The bell.", "AccessControlList": [entry]}
+    service.client("kendra").batch_put_document(IndexId=INDEX, Documents=[document])
+    put(service, "b", "A bell.")
+    seen = {
+        groups: len(search(service, "bell", readable=AccessRules().readable(groups)).hits)
+        for groups in ((), ("players",), ("players", "gm"))
+    }
+    assert seen == {(): 1, ("players",): 1, ("players", "gm"): 2}
+    assert len(search(service, "bell").hits) == 2  # an administrator's
 
 
 def test_a_mode_that_kendra_does_not_have_is_said(service: EngineService) -> None:

@@ -242,6 +242,25 @@ def test_k13_filters_are_flat_and_short(client: Any) -> None:
         assert told in message
 
 
+def test_k14_a_user_context_hides_what_its_user_and_groups_may_not_read(client: Any) -> None:
+    def listed(id: str, *entries: tuple[str, str, str]) -> dict[str, Any]:
+        members = [{"Type": type, "Name": name, "Access": access} for type, name, access in entries]
+        return {**document(id, "The bell."), **({"AccessControlList": members} if members else {})}
+
+    everybodys, mine = listed("a"), listed("b", ("USER", "mara", "ALLOW"), ("GROUP", "gm", "ALLOW"))
+    assert put(client, everybodys, mine, listed("c", ("GROUP", "gm", "ALLOW"), ("USER", "mara", "DENY"))) == []
+    assert ids(retrieved(client, "bell")) == "abc"
+    for context, seen in (
+        ({"Groups": ["gm", "players"]}, "abc"),
+        ({"Groups": ["players"]}, "a"),
+        ({"UserId": "mara"}, "ab"),
+        ({"UserId": "mara", "Groups": ["gm"]}, "ab"),
+    ):
+        assert ids(retrieved(client, "bell", UserContext=context)) == seen, context
+    code, _ = refusal(retrieved, client=client, text="bell", UserContext={"Groups": []})
+    assert code == "ValidationException"
+
+
 def test_faults_strike(service: EngineService, client: Any) -> None:
     service.faults.arm("kendra.throttle", times=1)
     assert refusal(client.retrieve, IndexId=INDEX, QueryText="bell")[0] == "ThrottlingException"

@@ -32,7 +32,7 @@ from cicada.retrieval.s3vectors.load import Loader
 from cicada.retrieval.s3vectors.retriever import MAX_TOP_K
 from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, AccessRules
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -90,7 +90,7 @@ class House:
         return S3VectorsRetriever(client, self.arn, embedder, self.store, **options)
 
     def search(self, text: str, **query: Any) -> Any:
-        return self.retriever().search(SearchQuery(text, **{"min_score": 0.0, **query}, readable=EVERYTHING))
+        return self.retriever().search(SearchQuery(text, **{"min_score": 0.0, "readable": EVERYTHING, **query}))
 
     def held(self) -> Any:
         return parse_collection_state(self.store.objects[HELD_KEY])
@@ -254,6 +254,29 @@ def test_names_that_are_equal_by_chance_are_told_apart(house: House, monkeypatch
     house.load(with_lists(1, ["Mira"]), with_lists(2, ["Jon"]))
     hits = house.search("bell", filters=Filters(entities=("Jon",))).hits
     assert {hit.passage.id for hit in hits} == {"m2"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "collections", "seen"),
+    [
+        (AccessRules(readers={"notes": ()}), (), {"m1"}),
+        (AccessRules("nobody", {"notes": ("gm",)}), (), {"m2"}),
+        (AccessRules(readers={"notes": ()}), ("notes", "script"), {"m1"}),
+        (AccessRules(readers={"notes": ()}), ("notes",), set()),
+        (AccessRules("nobody"), (), set()),
+    ],
+)
+def test_nothing_is_found_in_a_collection_that_the_asker_may_not_read(
+    house: House, rules: AccessRules, collections: tuple[str, ...], seen: set[str]
+) -> None:
+    script, notes = (
+        with_lists(number, ["Mira"]).model_copy(update={"collection": collection})
+        for number, collection in ((1, "script"), (2, "notes"))
+    )
+    house.load(script, notes)
+    for filters in (Filters(collections), Filters(collections, entities=("Mira",))):
+        hits = house.search("bell", filters=filters, readable=rules.readable(("gm",))).hits
+        assert {hit.passage.id for hit in hits} == seen
 
 
 def test_more_names_than_the_service_takes_are_refused(house: House) -> None:

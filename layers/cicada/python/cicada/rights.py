@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -25,12 +25,22 @@ class Readable:
     others: bool
     """Whether collections that are not in ``exceptions`` may be read."""
     exceptions: frozenset[str] = frozenset()
-    groups: tuple[str, ...] = field(default=(), compare=False)
-    """The asker's groups, for a search engine with access rules of its own."""
+    groups: tuple[str, ...] | None = field(default=None, compare=False)
+    """The asker's groups, for a search engine with access rules of its own; None for an administrator."""
 
     def allows(self, collection: str) -> bool:
         """Whether the asker may read a collection."""
         return self.others != (collection in self.exceptions)
+
+    def among(self, collections: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+        """For an engine that filters by names: the collections to search, None for all but the second ones.
+
+        ``collections`` are those that a question names; all where it names none.
+        """
+        if collections:
+            return tuple(filter(self.allows, collections)), ()
+        named = tuple(sorted(self.exceptions))
+        return (None, named) if self.others else (named, ())
 
     @property
     def key(self) -> str:

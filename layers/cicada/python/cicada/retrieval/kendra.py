@@ -15,6 +15,7 @@ from typing import Any
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.retrieval.managed import reading_failures, top_k_capped
 from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchQuery, SearchResult
+from cicada.rights import Readable
 
 ENGINE = "kendra"
 ENTITIES, ENTITY_CODES = "entities", "entity_codes"
@@ -26,6 +27,10 @@ NO_PAGE = "N/A"
 MAX_RESULTS = 100
 MAX_LIST_VALUES = 10
 """Strings of one list of values."""
+MAX_FILTERS = 10
+"""Filters side by side in one list."""
+NOBODY = "cicada:asker-without-groups"
+"""The user that an asker without groups searches as: Kendra needs a user or a group to hide what others may read."""
 MAX_QUERY_CHARS = 1000
 """Kendra uses only 30 words of a query, without stop words and punctuation."""
 
@@ -61,19 +66,25 @@ class KendraRetriever:
     def search(self, query: SearchQuery) -> SearchResult:
         """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`."""
         laps = Laps()
+        if query.readable.among(query.filters.collections)[0] == ():
+            return SearchResult((), self.version(), 0, laps.ms, ENGINE, _notes(query, capped=False))
         request: dict[str, Any] = {
             "IndexId": self._index_id,
             "QueryText": query.text[:MAX_QUERY_CHARS],
             "PageNumber": 1,
             "PageSize": min(MAX_RESULTS, query.top_k),
         }
-        where = attribute_filter(query.filters)
+        where = attribute_filter(query.filters, query.readable)
         if where is not None:
             request["AttributeFilter"] = where
+        if query.readable.groups is not None:
+            request["UserContext"] = user_context(query.readable.groups)
         with reading_failures(NAME):
             items = self._client.retrieve(**request).get("ResultItems", [])
         laps.lap("query")
-        hits = tuple(hit for hit in _hits(items) if hit.score >= query.min_score)[: query.top_k]
+        # A document without the attribute passes a filter that excludes others' collections.
+        allowed = (hit for hit in _hits(items) if query.readable.allows(hit.passage.collection))
+        hits = tuple(hit for hit in allowed if hit.score >= query.min_score)[: query.top_k]
         capped = len(items) >= MAX_RESULTS and len(items) == len(hits) < query.top_k
         return SearchResult(hits, self.version(), 0, laps.ms, ENGINE, _notes(query, capped=capped))
 
@@ -88,14 +99,20 @@ def _notes(query: SearchQuery, *, capped: bool) -> tuple[Degradation, ...]:
     return tuple(notes)
 
 
-def attribute_filter(filters: Filters) -> dict[str, Any] | None:
-    """A search's filters as Retrieve takes them; None without any.
+def user_context(groups: Sequence[str]) -> dict[str, Any]:
+    """Whom Kendra's own access rules are to be applied for."""
+    return {"Groups": list(groups)} if groups else {"UserId": NOBODY}
+
+
+def attribute_filter(filters: Filters, readable: Readable) -> dict[str, Any] | None:
+    """A search's filters, and the asker's rights, as Retrieve takes them; None without any.
 
     The index's attributes have the filters' names, with one string each; ``entities`` and ``entity_codes`` are lists of
     strings. Kendra refuses unknown attributes, and more than 10 filters or lists of values side by side.
     """
+    wanted, unwanted = readable.among(filters.collections)
     fields: dict[str, Sequence[str]] = {
-        "collection": filters.collections,
+        "collection": wanted or (),
         "episode": filters.episodes,
         "speaker": filters.speakers,
         **filters.metadata,
@@ -103,6 +120,8 @@ def attribute_filter(filters: Filters) -> dict[str, Any] | None:
     lists: dict[str, Sequence[str]] = {ENTITIES: filters.entities, ENTITY_CODES: filters.codes}
     groups = [_any_of(key, values) for key, values in fields.items() if values]
     groups += [_contains_any(key, values) for key, values in lists.items() if values]
+    for at in range(0, len(unwanted), MAX_FILTERS):
+        groups.append({"NotFilter": _any_of("collection", unwanted[at : at + MAX_FILTERS])})
     if len(groups) > 1:
         return {"AndAllFilters": groups}
     return groups[0] if groups else None

@@ -78,12 +78,13 @@ class S3VectorsRetriever:
         self._held.refresh_soon()
         request, notes = self._request(query)
         laps.lap("embed")
-        where = metadata_filter(query.filters)
+        where = metadata_filter(query.filters, query.readable)
         if where is not None:
             request["filter"] = where
+        nothing = query.readable.among(query.filters.collections)[0] == ()
         # A message in several languages has several passages, and is one hit: more vectors than hits are needed.
         try:
-            found = self._query({**request, "topK": min(MAX_TOP_K, 2 * query.top_k)})
+            found = [] if nothing else self._query({**request, "topK": min(MAX_TOP_K, 2 * query.top_k)})
             laps.lap("query")
             held = self._held.current()
             self._check_model(held)
@@ -142,7 +143,7 @@ class S3VectorsRetriever:
             if score < query.min_score:
                 continue
             passage = passage_of(vector.get("metadata"), self._store)
-            if not passes(passage, query.filters):
+            if not passes(passage, query.filters, query.readable):
                 continue
             whole = passage.locator.whole()
             if whole is None or (passage.collection, whole) not in seen:

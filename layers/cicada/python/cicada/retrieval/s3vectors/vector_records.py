@@ -34,6 +34,7 @@ from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.manifest import PREFIX
 from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.retrieval.ports import Filters
+from cicada.rights import Readable
 
 COLLECTION, LABELS, ENTITIES, CODES = "collection", "labels", "entities", "codes"
 ANY = "*"
@@ -73,23 +74,29 @@ def _with_list(found: Filterable, key: str, values: Sequence[str], room_bytes: i
     return listed if bytes_of(listed) <= room_bytes else {**found, key: [ANY]}
 
 
-def passes(passage: Passage, filters: Filters) -> bool:
-    """Whether a found passage passes the filters of its lists."""
-    return all(
+def passes(passage: Passage, filters: Filters, readable: Readable) -> bool:
+    """Whether a found passage may be read, and passes the filters of its lists."""
+    return readable.allows(passage.collection) and all(
         not asked or not set(asked).isdisjoint(values)
         for asked, values in ((filters.entities, passage.entities), (filters.codes, passage.codes))
     )
 
 
-def metadata_filter(filters: Filters) -> dict[str, Any] | None:
-    """Filters for QueryVectors, None without any. Raises IndexMismatch beyond the service's number of values."""
+def metadata_filter(filters: Filters, readable: Readable) -> dict[str, Any] | None:
+    """Filters for QueryVectors, None without any. Raises IndexMismatch beyond the service's number of values.
+
+    Something must be readable among what the question asks for: an empty list would filter nothing.
+    """
+    wanted, unwanted = readable.among(filters.collections)
     places: dict[str, Sequence[str]] = {
-        COLLECTION: filters.collections,
+        COLLECTION: wanted or (),
         "episode": filters.episodes,
         "speaker": filters.speakers,
         "source": filters.metadata.get("source", ()),
     }
     constraints = [_any_of(name, values) for name, values in places.items() if values]
+    if unwanted:
+        constraints.append({COLLECTION: {"$nin": list(unwanted)}})
     for key, values in filters.metadata.items():
         if values and key != "source":
             constraints.append(_equals_any(LABELS, [_label(key, value) for value in values]))
