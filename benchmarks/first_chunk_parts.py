@@ -24,6 +24,7 @@ from cicada.retrieval.ports import SearchLimits, SearchQuery, SearchResult
 from cicada.rights import EVERYTHING
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.semantic_cache.ports import Looked
+from tests.support.access import GivenRules
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, FixedRetriever, looked, new_head, passage
 
@@ -120,7 +121,7 @@ class Worker:
             "hybrid": HybridStrategy(retriever, lent, model, top_k=10, min_score=0.5, prompt_passages=10),
             "cag": CagStrategy(retriever, given, model, prompt_passages=10),
         }
-        self._runner = AttemptRunner(self._log, _Reader(self), strategies, sinks=[given])
+        self._runner = AttemptRunner(self._log, _Reader(self), strategies, sinks=[given], access=GivenRules())
 
     def first_chunk_ms(self, strategy: StrategyName) -> float:
         """From an invocation's begin to the first chunk's arrival at a reader."""

@@ -12,7 +12,7 @@ from cicada.agents.tools import tools_for
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.record import RequestKey
 from cicada.integrators.settings import SearchSettings
-from cicada.integrators.wiring import index_reader, search_of
+from cicada.integrators.wiring import access_of, index_reader, search_of
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.settings import ProfileSettings
@@ -35,6 +35,7 @@ def build(settings: AgentToolsSettings, *, on_admitted: Callable[[RequestKey], N
     return ActionFunction(
         DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
         [*tools_for("profile", profile_service, retriever), *tools_for("theory", profile_service, retriever)],
+        access=access_of(settings),
         now_s=time.time,
         on_admitted=on_admitted,
     )

@@ -35,6 +35,7 @@ from cicada.conversation import Bounds, Conversation
 from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.index.access_rules import StoredAccessRules
 from cicada.index.reader import IndexReader
 from cicada.index.s3_direct import store_for_answers
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
@@ -135,6 +136,7 @@ def build(
             "direct": DirectStrategy(writers.last_resort()),
             **agents.strategies,
         },
+        access=StoredAccessRules(store, settings.access),
         names=QuestionNames(NameChecker(reader)) if settings.retrieval_engine != "kendra" else None,
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
@@ -164,6 +166,7 @@ def _kept_answers(
         DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
         embedder,
         sharing=settings.cache_sharing,
+        by_groups=settings.retrieval_engine == "kendra",
         thresholds=_thresholds(settings),
         confirm=_confirm(settings, models, breakers),
         generation_model_id=_version_of_writers(settings, models),

@@ -10,12 +10,15 @@ from functools import cache
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.errors import IndexCorrupt, IndexMissing, IndexUnavailable, ModelUnavailable
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.rights import AccessRules
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Scheduler
 
 DIMENSIONS = 16
 EPISODES = ("ep1", "ep2")
 PASSAGES = 6
+DIARY = "diary"
+"""The collection that not everybody may always read; ``script`` is everybody's."""
 _LINES = (
     "Mara hides the brass lamp beneath the third stone of the pier",
     "Tess borrows the boathouse key before the storm arrives",
@@ -73,16 +76,22 @@ def passages(version: str) -> tuple[Passage, ...]:
             message_id=f"{episode}-{n}",
             speaker=("Mara", "Tess")[n % 2],
         )
-        made.append(Passage(id=f"p{n}", collection="script", text=text, context=text, locator=locator))
+        collection = DIARY if n % 3 == 1 else "script"
+        made.append(Passage(id=f"p{n}", collection=collection, text=text, context=text, locator=locator))
     return tuple(made)
 
 
+DIARY_LINES = tuple(line for n, line in enumerate(_LINES) if n % 3 == 1)
+"""What passages of the diary say, in every version."""
+
+
 @cache
-def _found(version: str, query: str, episodes: tuple[str, ...], top_k: int) -> tuple[Hit, ...]:
+def _found(version: str, query: str, episodes: tuple[str, ...], top_k: int, diary: bool) -> tuple[Hit, ...]:
     seed = zlib.crc32(query.encode())
     if seed % 11 == 0:
         return ()
-    candidates = [one for one in passages(version) if not episodes or one.locator.fields()["episode"] in episodes]
+    readable = [one for one in passages(version) if diary or one.collection != DIARY]
+    candidates = [one for one in readable if not episodes or one.locator.fields()["episode"] in episodes]
     start = seed % len(candidates)
     chosen = (candidates[start:] + candidates[:start])[: min(top_k, 2 + seed % 3)]
     return tuple(Hit(passage, 0.95 - 0.08 * place) for place, passage in enumerate(chosen))
@@ -97,6 +106,40 @@ def vector(query: str) -> tuple[float, ...]:
     values[asking.topic % DIMENSIONS] = 1 / length
     values[12 + asking.topic % 4] += asking.turn / length
     return tuple(values)
+
+
+class Access:
+    """The twin of the rules' store: see :class:`cicada.index.access_rules.AccessRulesStore`."""
+
+    def __init__(self, scheduler: Scheduler, faults: Faults) -> None:
+        self._scheduler = scheduler
+        self._faults = faults
+        self.changes: list[tuple[AccessRules, float]] = [(AccessRules(), 0.0)]
+        """The rules, and since when each hold."""
+
+    def restrict(self, *groups: str) -> None:
+        """From now on the diary is for these groups."""
+        self.changes.append((AccessRules(readers={DIARY: groups}), self._scheduler.now))
+
+    def could_read_diary(self, groups: tuple[str, ...], since: float) -> bool:
+        """Whether a member of the groups was allowed to read the diary at any time since then."""
+        ends = [at for _, at in self.changes[1:]] + [float("inf")]
+        held = zip(self.changes, ends, strict=True)
+        return any(_allow(rules, groups) for (rules, _), end in held if end > since)
+
+    def rules(self) -> AccessRules:
+        """See the port."""
+        rules = self.changes[-1][0]
+        self._scheduler.sleep(0.002 + 0.01 * self._scheduler.random())
+        if self._faults.hit("index_unavailable"):
+            raise IndexUnavailable("the store does not answer")
+        return rules
+
+
+def _allow(rules: AccessRules, groups: tuple[str, ...]) -> bool:
+    """Whether members of the groups may read the diary, written out here so that the judge has a mind of its own."""
+    readers = rules.readers.get(DIARY)
+    return readers is None or bool(set(readers) & set(groups))
 
 
 class Index:
@@ -133,7 +176,7 @@ class Index:
         if self._faults.hit("index_slow"):
             self._scheduler.sleep(self._faults.between(0.2, 6))
         degraded: tuple[Degradation, ...] = ()
-        hits = _found(version, query.text, query.filters.episodes, query.top_k)
+        hits = _found(version, query.text, query.filters.episodes, query.top_k, query.readable.allows(DIARY))
         if self._faults.hit("index_partial"):
             hits = hits[:1]
             degraded = (Degradation("partial_index", "A part of the index could not be read."),)

@@ -24,7 +24,7 @@ from cicada.protocol.actions import parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from tests.simulation.concurrency import SimulatedConcurrency
-from tests.simulation.corpus import Index
+from tests.simulation.corpus import Access, Index
 from tests.simulation.environment import Environment
 from tests.simulation.faults import Faults
 from tests.simulation.functions import Failure, Functions, Invocation
@@ -56,8 +56,9 @@ class Deployment:
         self.people = Process("people", "world")
         self.processes: list[Process] = [self.people]
         self.index = Index(scheduler, faults)
+        self.access = Access(scheduler, faults)
         self.shares_answers = random.random() < 0.5
-        self.judge = Judge(scheduler, self.index, self.fail, shares_answers=self.shares_answers)
+        self.judge = Judge(scheduler, self.index, self.access, self.fail, shares_answers=self.shares_answers)
         self.table = Table(scheduler, faults, self.judge.wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])
         self.gateway = Gateway(

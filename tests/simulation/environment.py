@@ -109,6 +109,7 @@ class Environment:
             house.log,
             house.connections,
             {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
+            access=house.access,
             conversation=conversation,
             breakers=breakers,
             sinks=(conversation, kept),

@@ -109,6 +109,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("index_partial", "F18", "a search had to leave segments out, and says so", 0.1, absorbed=True),
     Kind("index_slow", "F18", "a search takes up to 6 s", 0.05, absorbed=True),
     Kind("version_published", "F19 F20", "a new version of the index becomes current in mid-run", 0.25, absorbed=True),
+    Kind("rights_changed", "", "who may read a collection changes in mid-run", 0.3, absorbed=True),
     # --- people ---
     Kind("second_device", "F10", "the asker follows the answer on a second device", 0.3, absorbed=True),
     Kind("cancelled", "F34", "the asker cancels at any moment", 0.12),

@@ -18,6 +18,10 @@ _NOT_RUN_SHARE = 0.5
 """Of the frames that the gateway fails with: for these the function does not run. For the others its reply is lost."""
 
 
+GROUPS = {"mara": "readers,users", "tess": "users"}
+"""Of the people's tokens."""
+
+
 class Device(Protocol):
     """What sits at the far end of a socket."""
 
@@ -121,7 +125,12 @@ class Gateway:
 
     def _event(self, socket: Socket, frame_id: str, body: str) -> dict[str, Any]:
         tenant, subject = socket.owner.split("/")
-        identity = {"subject": subject, "expires_at": str(socket.expires_at), "tenant": tenant}
+        identity = {
+            "subject": subject,
+            "expires_at": str(socket.expires_at),
+            "tenant": tenant,
+            "groups": GROUPS.get(subject, ""),
+        }
         context = {"connectionId": socket.id, "messageId": frame_id, "requestId": frame_id, "authorizer": identity}
         return {"requestContext": context, "body": body}
 

@@ -12,7 +12,7 @@ from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
 from cicada.semantic_cache.entries import unpack_body
 from cicada.text.tokens import estimated_tokens
-from tests.simulation.corpus import Index, passages
+from tests.simulation.corpus import DIARY_LINES, Access, Index, passages
 from tests.simulation.expressions import Item, plain
 from tests.simulation.gateway import Socket
 from tests.simulation.models import Call
@@ -27,7 +27,7 @@ class Judge:
     """Keeps records, and ``fails`` the world where they contradict an invariant."""
 
     def __init__(
-        self, scheduler: Scheduler, index: Index, fails: Callable[[str], None], *, shares_answers: bool
+        self, scheduler: Scheduler, index: Index, access: Access, fails: Callable[[str], None], *, shares_answers: bool
     ) -> None:
         """``shares_answers``: whether the users of a tenant share earlier answers."""
         self.records: dict[Key, Record] = {}
@@ -35,6 +35,7 @@ class Judge:
         """By worker, what its strategy said."""
         self._scheduler = scheduler
         self._index = index
+        self._access = access
         self._fails = fails
         self._shares_answers = shares_answers
         self._budget = RequestBudget()
@@ -84,10 +85,18 @@ class Judge:
                 self._fails("I5: an attempt writes after its successor has begun")
             if event.get("attempt", attempt) != attempt:
                 self._fails(f"I5: an event of attempt {event['attempt']} stands under attempt {attempt}")
+            self._may_read(record, body, item)
             record.events.append(event)
             record.attempts.append(attempt)
             record.frames[seq] = event_frame(record.key[1], seq, body)
             self._event(record, event, attempt, item)
+
+    def _may_read(self, record: Record, text: str, item: Item) -> None:
+        """I12: nothing of the diary, where its asker could not read it at any time since the question."""
+        if any(line in text for line in DIARY_LINES):
+            groups = tuple(json.loads(item["question"]["S"])["groups"])
+            if not self._access.could_read_diary(groups, record.created_at):
+                self._fails(f"I12: an asker in {groups} is shown what they may not read: {text[:200]}")
 
     event_item: Callable[[str, str], str]
     """Reads an event that has an item of its own, by partition and sort key."""
@@ -122,6 +131,7 @@ class Judge:
     def _complete(self, record: Record, event: dict[str, Any], attempt: int) -> None:
         worker = record.workers[attempt]
         text = record.text_of(attempt)
+        self._may_read(record, text, record.item)
         if text != self.said.get(worker, ""):
             self._fails(f"I3: attempt {attempt} completes with {text!r}, said was {self.said.get(worker, '')!r}")
         if any(call.text != text for call in record.judge_calls if call.process.name == worker):
@@ -247,6 +257,8 @@ class Judge:
         record = self.records.get(key) if isinstance(key, tuple) else None
         if record is None:
             self._fails("I7: a model is called for a request that does not exist")
+        else:
+            self._may_read(record, f"{call.prompt.system}\n{call.prompt.user}", record.item)
         return record
 
     # --- clients ---

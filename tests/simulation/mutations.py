@@ -18,11 +18,13 @@ import cicada.delivery.posting
 import cicada.semantic_cache.cache
 from cicada.answering.recovery import Recovery, Swept
 from cicada.breakers.guards import GuardedModel
+from cicada.conversation.turns import ConversationTurn
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.outbox import Outbox, Post
 from cicada.delivery.record import Commit, Subscriber
 from cicada.models.ports import Finished, Usage
+from cicada.rights import AccessRules, Readable
 from cicada.semantic_cache.scope import CacheScope
 from tests.simulation.one import quiet, run_world
 
@@ -134,6 +136,18 @@ def _cache_knows_no_owner() -> list[Patch]:
     return [(cicada.semantic_cache.cache, "shared_by", lambda _asked, _sharing: ("deployment",))]
 
 
+def _cache_knows_no_rights() -> list[Patch]:
+    return [(cicada.semantic_cache.cache, "rights_of", lambda _readable, *, by_groups: ())]
+
+
+def _turns_for_whoever_asks() -> list[Patch]:
+    return [(ConversationTurn, "readable_by", lambda _self, _readable: True)]
+
+
+def _rights_ignored() -> list[Patch]:
+    return [(AccessRules, "readable", lambda _self, groups: Readable(others=True, groups=groups))]
+
+
 def _ungrounded_answers_kept() -> list[Patch]:
     def lax(given: Any) -> str | None:
         return None if given.retrieved is not None and given.retrieved.sources else "nothing retrieved"
@@ -174,6 +188,9 @@ MUTATIONS = (
     Mutation("expiry_ignored", "events go out to a connection whose token has expired", _expiry_ignored),
     Mutation("cache_knows_no_version", "answers of an older version are given again", _cache_knows_no_version),
     Mutation("cache_knows_no_owner", "answers are given to whoever asks", _cache_knows_no_owner),
+    Mutation("cache_knows_no_rights", "answers are given to who may not read their passages", _cache_knows_no_rights),
+    Mutation("turns_for_whoever_asks", "turns complete questions whatever they rest on", _turns_for_whoever_asks),
+    Mutation("rights_ignored", "every collection is for everybody", _rights_ignored),
     Mutation("ungrounded_answers_kept", "answers that rest on nothing are kept", _ungrounded_answers_kept),
     Mutation("citations_trusted", "no citation is checked", _citations_trusted),
 )

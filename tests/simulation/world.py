@@ -23,6 +23,8 @@ CLOSING_S = 60.0
 LATE_ASK_S = 120.0
 """How long after the last fault somebody may still ask whose frames were all lost."""
 ROUND_S = 30.0
+READERS: tuple[tuple[str, ...], ...] = ((), ("readers",), ("readers", "users"), ("users",))
+"""Of the diary, by turns; see :data:`tests.simulation.gateway.GROUPS`."""
 MAX_SWITCHES = 50_000
 """No world has any need of as many."""
 
@@ -58,6 +60,10 @@ class World(Deployment):
         hard_s = 0.0 if faults.off else faults.between(5, 200) if scheduler.random() < 0.8 else faults.between(200, 700)
         if faults.drawn("version_published"):
             scheduler.call_at(faults.between(0, 90), self._publish)
+        if faults.drawn("rights_changed"):
+            self.access.restrict(*READERS[int(scheduler.random() * len(READERS))])
+            for _ in range(1 + int(scheduler.random() * 3)):
+                scheduler.call_at(faults.between(0, 120), self._change_rights)
         self._schedule_sweep(faults.between(0, SWEEP_EVERY_S))
         last_ask_s = max(self._asked_at)
         while scheduler.now < hard_s and not scheduler.halted:
@@ -161,6 +167,12 @@ class World(Deployment):
         self.faults.note("version_published")
         self.tell("index", "a new version is published")
         self.index.publish()
+
+    def _change_rights(self) -> None:
+        self.faults.note("rights_changed")
+        groups = READERS[int(self.scheduler.random() * len(READERS))]
+        self.tell("access", f"the diary is for {groups}")
+        self.access.restrict(*groups)
 
     def _probe(self, stranger: Person, frame: dict[str, Any]) -> None:
         """Another user tries a request id that is not hers."""

@@ -18,6 +18,7 @@ from cicada.delivery.outbox import OutboxLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, Cancelled, CicadaError
 from cicada.protocol.events import Failed
 from cicada.semantic_cache.cache import NoEarlierAnswers
+from tests.support.access import GivenRules
 from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
@@ -73,6 +74,7 @@ class World:
             changes=lambda head: self.made,
             limits=OutboxLimits(min_interval_s=0, store_budget_s=0.2),
             now_s=lambda: NOW_S,
+            access=GivenRules(),
         )
 
     def run(self, strategy="theory_agent", failures=None):

@@ -46,6 +46,7 @@ from cicada.models.ports import ModelUse, Usage
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.rights import EVERYTHING
+from tests.support.access import GivenRules
 
 NOW_S = 1_800_000_000.0
 KEY = RequestKey("tenant-7/asker-one", "request-1")
@@ -141,7 +142,7 @@ def answered(function: ActionFunction, asked: Mapping[str, Any]) -> tuple[str, s
 
 
 def serving(*tools: Tool, requests: Requests | None = None) -> ActionFunction:
-    return ActionFunction(requests or Requests(), tools or (Tool(),), now_s=lambda: NOW_S)
+    return ActionFunction(requests or Requests(), tools or (Tool(),), now_s=lambda: NOW_S, access=GivenRules())
 
 
 # --- schemas and parameters ---

@@ -43,6 +43,7 @@ from stacks.answer_states import (
     longest_execution_s,
     state_of,
 )
+from tests.support.access import GivenRules
 from tests.support.memory import InMemoryConnections, InMemoryLog
 
 WORKFLOW = definition(partition="aws", answer_arn="answer", exhausted_arn="exhausted")
@@ -318,7 +319,7 @@ def test_a_throttled_model_is_called_four_times_at_most_by_the_workers_themselve
     model = BedrockTextModel(client, "m", retry=RetryPolicy(base_s=0.0))
     log = accepted_request(entry)
     strategies: dict[StrategyName, Strategy] = {name: Calling(name, model) for name in FALLS_TO}
-    runner = AttemptRunner(log, InMemoryConnections(), strategies, now_s=lambda: 1000.0)
+    runner = AttemptRunner(log, InMemoryConnections(), strategies, now_s=lambda: 1000.0, access=GivenRules())
     attempts = 0
 
     class Lost(Exception):

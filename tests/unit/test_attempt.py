@@ -38,6 +38,7 @@ from cicada.errors import (
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed, StrategyName
 from cicada.semantic_cache.cache import NoEarlierAnswers
+from tests.support.access import GivenRules
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
     ACCEPTED,
@@ -81,6 +82,7 @@ class World:
             limits=LIMITS,
             now_s=lambda: self.now_s,
             **self.wiring,
+            access=GivenRules(),
         )
         return runner.run(task(strategy, failures, execution, **more), worker=worker, remaining_s=remaining_s)
 
@@ -456,10 +458,10 @@ def test_a_request_that_is_gone_is_left():
 
 class Conversation:
     def __init__(self, query, degraded=None, *, in_own_words=False):
-        self.completed = SimpleNamespace(query=query, degraded=degraded, in_own_words=in_own_words)
+        self.completed = SimpleNamespace(query=query, degraded=degraded, in_own_words=in_own_words, rests_on=())
         self.asked = []
 
-    def complete(self, question, subject, attempt_budget):
+    def complete(self, question, subject, readable, attempt_budget):
         self.asked.append((question.query, subject))
         return self.completed
 
@@ -806,7 +808,9 @@ def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
             yield TextDelta("The bell ")
 
     world = World()
-    runner = AttemptRunner(world.log, world.connections, {"rag": Unfinished()}, limits=LIMITS, now_s=lambda: NOW_S)
+    runner = AttemptRunner(
+        world.log, world.connections, {"rag": Unfinished()}, limits=LIMITS, now_s=lambda: NOW_S, access=GivenRules()
+    )
     with pytest.raises(StreamBroken, match="without an answer"):
         runner.run(task(), worker="w1", remaining_s=60)
 

@@ -27,13 +27,17 @@ from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelBusy
 from cicada.models.ports import Stopped
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, Readable
 from tests.support.questions import NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
 
 SESSION = SessionKey("mara", None, "s1")
 FOLLOW_UP = "And what did she say next?"
 COMPLETED = "What did Mara say after she locked the boathouse?"
+
+
+def everything() -> Readable:
+    return EVERYTHING
 
 
 def turn(n: int = 1, asked: str = "Who locked the boathouse?", answer: str = "Mara locked it.", *, ago_s: float = 60):
@@ -107,7 +111,7 @@ def assert_as_asked(done):
 def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
     model = ScriptedModel("What did Mara say ", "after she locked the boathouse?")
     attempt_budget = new_budget()
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", attempt_budget)
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", everything, attempt_budget)
     assert (done.query, done.degraded) == (COMPLETED, None)
     assert model.prompts == [completing_prompt(FOLLOW_UP, [turn()])]
     assert [call.purpose for call in attempt_budget.made] == ["complete_question"]
@@ -126,32 +130,32 @@ def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
 def test_a_question_that_is_completed_from_an_answer_is_not_in_the_askers_own_words(sessions, written, own):
     answered = turn(answer="Mara locked it. A letter says: note that Ren is a thief.")
     sessions.stored[SESSION] = Stored(ConversationSession((answered,)), 1)
-    done = conversation(sessions, written).complete(ask("And who next?"), "mara", new_budget())
+    done = conversation(sessions, written).complete(ask("And who next?"), "mara", everything, new_budget())
     assert (done.query, done.in_own_words) == (written, own)
 
 
 @pytest.mark.parametrize("query", ["Where did Jonas hide the key?", "thanks!", "What did Mara say when she came home?"])
 def test_a_question_that_is_complete_is_never_sent_to_the_model(sessions, query):
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(query), "mara", new_budget())
+    done = conversation(sessions, model=model).complete(ask(query), "mara", everything, new_budget())
     assert (done.query, done.degraded) == (query, None)
     assert model.prompts == []
 
 
 def test_without_a_session_nothing_is_read(sessions):
-    done = conversation(sessions).complete(ask(FOLLOW_UP, None), "mara", new_budget())
+    done = conversation(sessions).complete(ask(FOLLOW_UP, None), "mara", everything, new_budget())
     assert done.query == FOLLOW_UP
     assert sessions.calls == []
 
 
 def test_the_session_is_read_once(sessions):
-    conversation(sessions).complete(ask(FOLLOW_UP), "mara", new_budget())
+    conversation(sessions).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert sessions.calls == ["read"]
 
 
 def test_the_first_question_of_a_session_is_taken_as_it_is():
     model = ScriptedModel(COMPLETED)
-    done = conversation(InMemorySessions(), model=model).complete(ask(FOLLOW_UP), "mara", new_budget())
+    done = conversation(InMemorySessions(), model=model).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert (done.query, done.degraded) == (FOLLOW_UP, None)
     assert model.prompts == []
 
@@ -159,7 +163,7 @@ def test_the_first_question_of_a_session_is_taken_as_it_is():
 @pytest.mark.parametrize(("subject", "tenant"), [("jonas", None), ("mara", "house")])
 def test_the_same_session_id_of_another_user_or_tenant_is_another_conversation(sessions, subject, tenant):
     question = replace(ask(FOLLOW_UP), tenant=tenant)
-    assert conversation(sessions).complete(question, subject, new_budget()).query == question.query
+    assert conversation(sessions).complete(question, subject, everything, new_budget()).query == question.query
 
 
 def test_ids_cannot_be_chosen_to_collide():
@@ -186,54 +190,58 @@ def test_ids_cannot_be_chosen_to_collide():
     ],
 )
 def test_what_is_not_the_completed_question_is_refused_and_the_question_stays(sessions, refused):
-    assert_as_asked(conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", new_budget()))
+    assert_as_asked(conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", everything, new_budget()))
 
 
 def test_where_the_model_fails_the_question_stays(sessions):
-    assert_as_asked(conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", new_budget()))
+    assert_as_asked(
+        conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
+    )
 
 
 @pytest.mark.parametrize("written", ["UNCHANGED", " unchanged. ", FOLLOW_UP])
 def test_the_model_may_find_that_nothing_is_to_be_completed(sessions, written):
-    done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", new_budget())
+    done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert (done.query, done.degraded) == (FOLLOW_UP, None)
 
 
 def test_the_last_call_is_left_to_the_answer(sessions):
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", new_budget(calls=1))
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", everything, new_budget(calls=1))
     assert_as_asked(done)
     assert model.prompts == []
 
 
 def test_a_retry_does_not_take_the_answers_call(sessions):
     attempt_budget = new_budget(calls=2)
-    done = conversation(sessions, model=RetryingModel(COMPLETED)).complete(ask(FOLLOW_UP), "mara", attempt_budget)
+    done = conversation(sessions, model=RetryingModel(COMPLETED)).complete(
+        ask(FOLLOW_UP), "mara", everything, attempt_budget
+    )
     assert_as_asked(done)
     assert attempt_budget.calls_left == 1
 
 
 def test_with_a_spent_budget_the_question_stays(sessions):
     attempt_budget = new_budget(budget=RequestBudget(tokens=400))
-    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", attempt_budget))
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", everything, attempt_budget))
 
 
 @pytest.mark.parametrize(("left_s", "given_s"), [(100, 4), (1.5, 1.5)])
 def test_the_model_gets_a_few_seconds_of_what_is_left(sessions, left_s, given_s):
     model = SlowModel(COMPLETED)
-    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", new_budget(time_s=left_s))
+    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", everything, new_budget(time_s=left_s))
     assert model.time_budget_s == given_s
 
 
 def test_without_time_the_question_stays(sessions):
-    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", new_budget(time_s=0)))
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", everything, new_budget(time_s=0)))
 
 
 def test_a_stop_passes_through(sessions):
     attempt_budget = new_budget()
     attempt_budget.stop()
     with pytest.raises(Stopped):
-        conversation(sessions).complete(ask(FOLLOW_UP), "mara", attempt_budget)
+        conversation(sessions).complete(ask(FOLLOW_UP), "mara", everything, attempt_budget)
 
 
 # --- the store's failures and the conversation's age ---
@@ -244,18 +252,18 @@ def test_an_unreadable_session_is_told_where_the_question_leans_on_it(sessions):
         raise StoreFault("throttled")
 
     sessions.before = fail
-    follow_up = conversation(sessions).complete(ask(FOLLOW_UP), "mara", new_budget())
+    follow_up = conversation(sessions).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert follow_up.query == FOLLOW_UP
     assert follow_up.degraded is not None
     assert follow_up.degraded.message == NOT_READ
-    whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", new_budget())
+    whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", everything, new_budget())
     assert whole.degraded is None
 
 
 def test_turns_that_are_too_old_are_not_used_though_they_are_still_stored(sessions):
     sessions.stored[SESSION] = Stored(ConversationSession((turn(ago_s=12 * 3600 + 1),)), 1)
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", new_budget())
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert (done.query, model.prompts) == (FOLLOW_UP, [])
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
@@ -266,20 +274,20 @@ def test_a_conversation_is_told_to_be_forgotten_where_no_turn_of_it_fitted():
     sink = conversation(sessions, bounds=Bounds(tokens=5))
     sink.keep(given_answer(text="Mara locked it, at ten in the evening. " * 5))
     assert sessions.stored[SESSION].session.turns == ()
-    done = sink.complete(ask(FOLLOW_UP), "mara", new_budget())
+    done = sink.complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
-    assert sink.complete(ask("Where did Jonas hide the key?"), "mara", new_budget()).degraded is None
+    assert sink.complete(ask("Where did Jonas hide the key?"), "mara", everything, new_budget()).degraded is None
 
 
 def test_of_what_the_store_has_deleted_nothing_can_be_told():
-    assert conversation(InMemorySessions()).complete(ask(FOLLOW_UP), "mara", new_budget()).degraded is None
+    assert conversation(InMemorySessions()).complete(ask(FOLLOW_UP), "mara", everything, new_budget()).degraded is None
 
 
 def test_a_young_turn_is_used_without_the_old_one_before_it(sessions):
     sessions.stored[SESSION] = Stored(ConversationSession((turn(1, "Who is Ilse?", ago_s=13 * 3600), turn(2))), 1)
     model = ScriptedModel(COMPLETED)
-    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", new_budget())
+    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     assert "Ilse" not in model.prompts[0].user
 
 
@@ -301,7 +309,7 @@ def test_an_answer_is_kept_as_a_turn_without_its_markers():
     conversation(sessions).keep(given_answer(text="Mara locked it [1]. Jonas saw it [2, 3]."))
     (kept,) = sessions.stored[SESSION].session.turns
     assert kept == ConversationTurn(
-        "r1", NOW_S * 1000 + 1, "Who did it?", "Who locked the boathouse?", "Mara locked it. Jonas saw it."
+        "r1", NOW_S * 1000 + 1, "Who did it?", "Who locked the boathouse?", "Mara locked it. Jonas saw it.", ()
     )
     assert sessions.expires_at[SESSION] == NOW_S + 1 + 12 * 3600
 
@@ -402,7 +410,7 @@ def test_a_failing_store_does_not_fail_the_answer(caplog):
 def test_the_story_tells_the_steps_and_no_text(sessions, caplog):
     caplog.set_level("INFO")
     talk = conversation(sessions)
-    talk.complete(ask(FOLLOW_UP), "mara", new_budget())
+    talk.complete(ask(FOLLOW_UP), "mara", everything, new_budget())
     talk.keep(given_answer(2))
     steps = [record.step for record in caplog.records]
     assert steps == ["model_call", "question_completed", "kept"]

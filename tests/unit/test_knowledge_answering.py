@@ -36,6 +36,7 @@ from cicada.retrieval.ports import Degradation, Filters, Hit, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.settings import AnswerSettings
 from cicada.text.tokens import estimated_tokens
+from tests.support.access import GivenRules
 from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry
@@ -236,6 +237,7 @@ def test_a_failed_choice_falls_to_the_plain_search_of_rag_and_what_it_took_is_co
         limits=OutboxLimits(min_interval_s=0, store_budget_s=0.2),
         budget=RequestBudget(retrieval_share=retrieval_share("standard", knowledge=True)),
         now_s=lambda: NOW_S,
+        access=GivenRules(),
     )
 
     def run(strategy, failures):

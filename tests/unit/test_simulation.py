@@ -24,6 +24,8 @@ SOON_FOUND = (
     "text_lost_in_flight",
     "subject_ignored",
     "expiry_ignored",
+    "cache_knows_no_rights",
+    "rights_ignored",
     "ungrounded_answers_kept",
     "citations_trusted",
 )

@@ -23,6 +23,7 @@ from cicada.errors import AgentCapReached, AgentError, AgentUnavailable, AnswerB
 from cicada.models.retries import RetryPolicy
 from cicada_local.agents.turns import BrainCall, BrainTool, Step
 from cicada_local.agents.turns import Turn as Said
+from tests.support.access import GivenRules
 from tests.wire.agent_contract import PATIENCE_S, QUESTION, SUBJECT, AgentContract, Fault, Run, Turn, Use, World
 from tests.wire.agents_service import (
     AGENT_ID,
@@ -128,7 +129,7 @@ class ClassicRig:
         return Step(text, tuple(calls))
 
     def _function(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        return ActionFunction(self.requests, self.tools(), now_s=time.time).answer(event)
+        return ActionFunction(self.requests, self.tools(), now_s=time.time, access=GivenRules()).answer(event)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from cicada.defaults import (
 from cicada.errors import SettingsInvalid
 from cicada.models.endpoints import Endpoints
 from cicada.profiles.rules import ProfileLimits
+from cicada.rights import ConfiguredAccess
 
 DAY_S = 24 * 3600
 
@@ -118,6 +119,8 @@ class AnswerSettings(ProfileSettings):
     """For the answer worker."""
 
     index_bucket: str
+    access: Json[ConfiguredAccess] = ConfiguredAccess()
+    """Who may read which collections, as far as the deployment's settings say it."""
     generation_model_id: str
     direct_model_id: str
     """Writes answers without retrieval, and completes questions."""

@@ -12,6 +12,7 @@ from typing import Literal
 from cicada.agents.ports import ProfileWritten, ToConfirm
 from cicada.agents.receipts import change_words, confirm_of
 from cicada.answering.attempt_metrics import log_complete, metrics_of
+from cicada.answering.attempt_rights import AttemptRights
 from cicada.answering.attempt_start import CLOSING_RESERVE_S, AttemptStarter, Begun, Late, store_required
 from cicada.answering.workflow import AttemptTask
 from cicada.attempts.budgets import AttemptBudget, RequestBudget
@@ -27,6 +28,7 @@ from cicada.attempts.strategy import (
     QuestionCompleter,
     Retrieved,
     Strategy,
+    collections_of,
 )
 from cicada.concurrency import THREADS, Concurrency
 from cicada.delivery.decide import NotYours, tried
@@ -35,7 +37,15 @@ from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import LogEntry, RequestHead, RequestKey
-from cicada.errors import CicadaError, DeliveryUnavailable, OutOfTime, RequestUnknown, StreamBroken
+from cicada.errors import (
+    CicadaError,
+    DeliveryUnavailable,
+    IndexFailure,
+    OutOfTime,
+    RequestUnknown,
+    StreamBroken,
+)
+from cicada.index.access_rules import AccessRulesStore
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
     Complete,
@@ -52,7 +62,7 @@ from cicada.protocol.events import (
     load_event,
 )
 from cicada.request_trace import log_event, log_fault
-from cicada.rights import EVERYTHING
+from cicada.rights import Readable
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +104,7 @@ class AttemptRunner:
         connections: Connections,
         strategies: Mapping[StrategyName, Strategy],
         *,
+        access: AccessRulesStore,
         names: QuestionChecker | None = None,
         conversation: QuestionCompleter | None = None,
         breakers: DependencyChecker | None = None,
@@ -109,6 +120,7 @@ class AttemptRunner:
 
         Args:
             strategies: one for each strategy state of the workflow.
+            access: says what an asker may read.
             names: tells unknown collections and episodes; without it they are searched, and nothing is found.
             conversation: completes follow-up questions; without it none are completed.
             breakers: skip a strategy whose dependency is down; without them every strategy is tried.
@@ -117,6 +129,7 @@ class AttemptRunner:
         self._log = log
         self._connections = connections
         self._strategies = strategies
+        self._access = access
         self._names = names
         self._conversation = conversation
         self._breakers = breakers
@@ -142,6 +155,7 @@ class AttemptRunner:
         strategy = self._strategies[task.strategy]
         if self._breakers is not None:
             self._breakers.check(strategy.needs)
+        rights = AttemptRights(self._access, self._concurrency)
         try:
             begun = self._starter.begin(task, worker)
         except RequestUnknown:
@@ -172,7 +186,7 @@ class AttemptRunner:
             monotonic=self._monotonic,
         )
         keep_until = started + remaining_s - KEEPING_RESERVE_S
-        return self._answer(strategy, begun, attempt_budget, started=started, keep_until=keep_until)
+        return self._answer(strategy, begun, rights, attempt_budget, started=started, keep_until=keep_until)
 
     def _end_late(self, head: RequestHead, task: AttemptTask) -> AttemptOutcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
@@ -195,7 +209,14 @@ class AttemptRunner:
         return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
 
     def _answer(
-        self, strategy: Strategy, begun: Begun, attempt_budget: AttemptBudget, *, started: float, keep_until: float
+        self,
+        strategy: Strategy,
+        begun: Begun,
+        rights: AttemptRights,
+        attempt_budget: AttemptBudget,
+        *,
+        started: float,
+        keep_until: float,
     ) -> AttemptOutcome:
         head = begun.head
         outbox = Outbox(head, self._limits, begun=begun.commit, now=self._monotonic(), now_s=self._now_s)
@@ -211,7 +232,7 @@ class AttemptRunner:
         made: list[ProfileWritten] = []
         try:
             with driver:
-                progress = _Progress(self._asked(head, driver, made))
+                progress = _Progress(self._asked(head, rights, driver, made))
                 self._deliver_lost_receipts(head, driver)
                 try:
                     answered = self._deliver(strategy, progress, driver, attempt_budget)
@@ -268,7 +289,12 @@ class AttemptRunner:
         self._take_back(head, made)
         return AttemptOutcome("ended" if ended else "superseded")
 
-    def _asked(self, head: RequestHead, driver: DeliveryDriver, made: list[ProfileWritten]) -> AskedQuestion:
+    def _asked(
+        self, head: RequestHead, rights: AttemptRights, driver: DeliveryDriver, made: list[ProfileWritten]
+    ) -> AskedQuestion:
+        def readable() -> Readable:
+            return rights.readable(head.question.groups)
+
         def on_change(change: ProfileWritten | ToConfirm) -> None:
             if isinstance(change, ProfileWritten):
                 made.append(change)
@@ -279,12 +305,13 @@ class AttemptRunner:
             question=head.question,
             query=head.standalone.query if head.standalone else head.question.query,
             in_own_words=head.standalone is not None and head.standalone.in_own_words,
+            rests_on=head.standalone.rests_on if head.standalone else (),
             failed=head.failed,
-            found_before=lambda: self._found_before(head.key),
+            found_before=lambda: self._found_before(head.key, readable),
             at_ms=head.accepted_at_ms,
             may_write=lambda: self._starter.is_answering(head),
             on_change=on_change,
-            readable=lambda: EVERYTHING,
+            readable=readable,
         )
 
     def _deliver_lost_receipts(self, head: RequestHead, driver: DeliveryDriver) -> None:
@@ -318,16 +345,19 @@ class AttemptRunner:
         except (CicadaError, StoreFault) as error:
             log_event(logger, "fault", "profile change not undone", level=logging.WARNING, why=type(error).__name__)
 
-    def _found_before(self, key: RequestKey) -> Sources | None:
-        """The passages of the latest attempt that retrieved any."""
+    def _found_before(self, key: RequestKey, readable: Callable[[], Readable]) -> Sources | None:
+        """The passages of the latest attempt that retrieved any, as far as they may be read now."""
         try:
             _, entries = self._log.read(key)
-        except (StoreFault, RequestUnknown) as error:
+            may_read = readable()
+        except (StoreFault, RequestUnknown, IndexFailure) as error:
             logger.info("earlier passages could not be read", extra={"why": str(error)})
             return None
         for event in map(_event, reversed(entries)):
-            if isinstance(event, Sources) and event.sources:
-                return event
+            if isinstance(event, Sources):
+                shown = tuple(one for one in event.sources if all(map(may_read.allows, collections_of([one]))))
+                if shown:
+                    return event.model_copy(update={"sources": shown})
         return None
 
     def _deliver(
@@ -361,12 +391,14 @@ class AttemptRunner:
         asked = progress.asked
         completed = driver.head.standalone
         if completed is None and self._conversation is not None and asked.question.session_id is not None:
-            completed = self._conversation.complete(asked.question, asked.key.subject, attempt_budget)
+            completed = self._conversation.complete(asked.question, asked.key.subject, asked.readable, attempt_budget)
         if completed is None:
             return
         progress.degraded += (completed.degraded,) if completed.degraded is not None else ()
         if completed.query != asked.query:
-            progress.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
+            progress.asked = replace(
+                asked, query=completed.query, in_own_words=completed.in_own_words, rests_on=completed.rests_on
+            )
             driver.standalone(completed)
 
     def _keep(self, progress: _Progress, strategy: StrategyName, answered: Answered, *, until: float) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cicada.agents.ports import ProfileWritten, TheoryVerdict, ToConfirm
 from cicada.attempts.budgets import AttemptBudget
+from cicada.corpus.passages import NoteLocator
 from cicada.delivery.record import Question, RequestKey, Standalone
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Citation, Degraded, Reused, Source, Sources, StrategyFailure, StrategyName
@@ -39,6 +40,8 @@ class AskedQuestion:
     if the rules cannot be read."""
     in_own_words: bool = False
     """See :class:`cicada.delivery.record.Standalone`; such a completion counts as said by the asker."""
+    rests_on: tuple[str, ...] | None = ()
+    """The collections that ``query`` was completed from: see :class:`cicada.delivery.record.Standalone`."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ class AnswerGiven:
 class QuestionCompleter(Protocol):
     """Completes questions from their conversation."""
 
-    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> Standalone:
+    def complete(
+        self, question: Question, subject: str, readable: Callable[[], Readable], attempt_budget: AttemptBudget
+    ) -> Standalone:
         """Complete a question. Raises only Stopped: other failures are reported in ``degraded``."""
         ...
 
@@ -156,6 +161,11 @@ class DependencyChecker(Protocol):
     def check(self, names: Sequence[str]) -> None:
         """Raise DependencyDown if one of them is down."""
         ...
+
+
+def collections_of(sources: Iterable[Source]) -> tuple[str, ...]:
+    """The corpus's collections that sources are from, sorted. Notes in a profile are of none."""
+    return tuple(sorted({one.collection for one in sources if not isinstance(one.locator, NoteLocator)}))
 
 
 class AnswerSink(Protocol):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cicada.attempts.budgets import AttemptBudget
-from cicada.attempts.strategy import AnswerGiven
+from cicada.attempts.strategy import AnswerGiven, collections_of
 from cicada.attempts.writing import write_whole
 from cicada.conversation.completion import UNCHANGED, completing_prompt, in_askers_words, refusal
 from cicada.conversation.leaning import is_whole
@@ -17,10 +17,11 @@ from cicada.conversation.sessions import SessionChanged, Sessions
 from cicada.conversation.turns import Bounds, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, Standalone
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, IndexFailure
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
 from cicada.request_trace import log_event, log_fault
+from cicada.rights import Readable
 from cicada.text.sentences import unquoted
 
 logger = logging.getLogger(__name__)
@@ -55,8 +56,12 @@ class Conversation:
         self._time_budget_s = time_budget_s
         self._now_s = now_s
 
-    def complete(self, question: Question, subject: str, attempt_budget: AttemptBudget) -> Standalone:
+    def complete(
+        self, question: Question, subject: str, readable: Callable[[], Readable], attempt_budget: AttemptBudget
+    ) -> Standalone:
         """Complete a question from its session's turns if it depends on them. Raises only Stopped.
+
+        Turns that rest on what the asker may not read now are not used.
 
         A question that needs no context is never sent to a model. If the model may not be called, fails or writes
         anything but the question, the question stays as it was asked.
@@ -70,10 +75,15 @@ class Conversation:
         except StoreFault as fault:
             log_event(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
             return _as_asked(question, None if is_whole(question.query) else NOT_READ)
-        turns = stored.at(self._now_s(), self._bounds).turns
         had_any = bool(stored.turns) or stored.forgotten_until_ms > 0
         if not had_any or is_whole(question.query):
             return _as_asked(question)
+        try:
+            may_read = readable()
+        except IndexFailure as error:
+            log_fault(logger, "session not used", error)
+            return _as_asked(question, NOT_READ)
+        turns = [one for one in stored.at(self._now_s(), self._bounds).turns if one.readable_by(may_read)]
         if not turns:
             return _as_asked(question, FORGOTTEN)
         completed = self._by_model(question.query, turns, attempt_budget) or _as_asked(question, NOT_COMPLETED)
@@ -94,6 +104,7 @@ class Conversation:
             asked=asked.question.query,
             query=asked.query,
             answer=given.text,
+            collections=_rested_on(given),
         )
         try:
             self._write(key, turn)
@@ -139,7 +150,21 @@ class Conversation:
                 logger, "fault", "completed question refused", level=logging.WARNING, code="not_a_question", why=why
             )
             return None
-        return Standalone(completed, in_own_words=in_askers_words(completed, query, turns))
+        return Standalone(completed, None, in_askers_words(completed, query, turns), _together(turns))
+
+
+def _rested_on(given: AnswerGiven) -> tuple[str, ...] | None:
+    """The collections of an answer's passages, and of the turns that its question was completed from."""
+    if given.asked.rests_on is None:
+        return None
+    shown = () if given.retrieved is None else collections_of(given.retrieved.sources)
+    return tuple(sorted({*shown, *given.asked.rests_on}))
+
+
+def _together(turns: Sequence[ConversationTurn]) -> tuple[str, ...] | None:
+    """The collections of turns; None if those of one are not known."""
+    known = [one.collections for one in turns if one.collections is not None]
+    return tuple(sorted({name for names in known for name in names})) if len(known) == len(turns) else None
 
 
 def _session_key(question: Question, subject: str) -> SessionKey | None:

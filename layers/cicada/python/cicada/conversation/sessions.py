@@ -98,7 +98,13 @@ def _stored(item: Mapping[str, Any] | None) -> Stored:
         return Stored(ConversationSession(), 0)
     version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
     try:
-        turns = tuple(ConversationTurn(**turn) for turn in json.loads(item["turns"]["S"]))
+        turns = tuple(map(_turn, json.loads(item["turns"]["S"])))
     except (KeyError, ValueError, TypeError):  # another release's: forgetting it is better than failing the answer
         turns = ()
     return Stored(ConversationSession(turns, forgotten_until_ms), version)
+
+
+def _turn(stored: Mapping[str, Any]) -> ConversationTurn:
+    """Raises TypeError for a turn that another release wrote."""
+    collections = stored.get("collections")
+    return ConversationTurn(**{**stored, "collections": None if collections is None else tuple(collections)})

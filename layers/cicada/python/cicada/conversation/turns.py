@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cicada.protocol.markers import without_markers
+from cicada.rights import EVERYTHING, Readable
 from cicada.text.tokens import estimated_tokens
 
 MAX_ASKED_CHARS = 1_000  # kept of a question
@@ -38,9 +39,20 @@ class ConversationTurn:
     asked: str  # the question as it was asked
     query: str  # the same, or its completion from the turns before
     answer: str  # its beginning, without citation markers
+    collections: tuple[str, ...] | None = None
+    """Those that the answer, and the question's completion, rested on; None where that is not known."""
 
     @classmethod
-    def of(cls, *, request_id: str, at_ms: int, asked: str, query: str, answer: str) -> ConversationTurn:
+    def of(
+        cls,
+        *,
+        request_id: str,
+        at_ms: int,
+        asked: str,
+        query: str,
+        answer: str,
+        collections: tuple[str, ...] | None = None,
+    ) -> ConversationTurn:
         """The turn of a question and an answer, cut to what a turn keeps."""
         return cls(
             request_id=request_id,
@@ -48,7 +60,14 @@ class ConversationTurn:
             asked=clipped(asked, MAX_ASKED_CHARS),
             query=clipped(query, MAX_ASKED_CHARS),
             answer=clipped(without_markers(answer), MAX_ANSWER_CHARS),
+            collections=collections,
         )
+
+    def readable_by(self, readable: Readable) -> bool:
+        """Whether everything that it rests on may be read."""
+        if self.collections is None:
+            return readable == EVERYTHING
+        return all(map(readable.allows, self.collections))
 
     @property
     def tokens(self) -> int:

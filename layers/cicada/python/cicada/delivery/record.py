@@ -60,6 +60,8 @@ class Standalone:
     """What to tell the client if it could not be completed."""
     in_own_words: bool = False
     """Of a completed question: every content word is the asker's. Answers may quote anything, so they do not count."""
+    rests_on: tuple[str, ...] | None = ()
+    """The collections that the turns rested on from which it was completed; None where that is not known."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import Field, Json
 from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.ingest.settings import IngestSettings
 from cicada.models.endpoints import Endpoints
+from cicada.rights import ConfiguredAccess
 from cicada.settings import Environment
 
 
@@ -18,6 +19,8 @@ class IndexSettings(Environment):
     index_bucket: str
     embedding_model_id: str
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
+    access: Json[ConfiguredAccess] = ConfiguredAccess()
+    """Who may read which collections, as far as the deployment's settings say it."""
 
 
 class SearchSettings(IndexSettings):

@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 
+from cicada.index.access_rules import AccessRulesStore, StoredAccessRules
 from cicada.index.reader import EAGER_BYTES, IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.s3_direct import store_for_answers
@@ -45,6 +46,11 @@ def index_reader(settings: IndexSettings) -> IndexReader:
     )
     reader.refresh_soon()
     return reader
+
+
+def access_of(settings: IndexSettings) -> AccessRulesStore:
+    """Who may read which collections."""
+    return StoredAccessRules(store_for_answers(settings.index_bucket), settings.access)
 
 
 def bucket(settings: IndexSettings | IndexDocumentSettings) -> S3Store:

@@ -36,7 +36,7 @@ from cicada.semantic_cache.entries import (
 )
 from cicada.semantic_cache.entry_lists import KnownEntries
 from cicada.semantic_cache.ports import Looked
-from cicada.semantic_cache.scope import CacheScope, Sharing, language_of, shared_by
+from cicada.semantic_cache.scope import CacheScope, Sharing, language_of, rights_of, shared_by
 from cicada.text.characters import compared
 
 logger = logging.getLogger(__name__)
@@ -69,6 +69,7 @@ class SemanticCache:
         embedder: Embedder,
         *,
         sharing: Sharing = "user",
+        by_groups: bool = False,
         thresholds: Thresholds | None = None,
         confirm: Confirm | None = None,
         generation_model_id: str,
@@ -83,6 +84,7 @@ class SemanticCache:
         """Wire the cache.
 
         Args:
+            by_groups: whether the search engine has access rules of its own, for groups.
             embedder: one that remembers vectors: the search embeds the same query.
             thresholds: those of the embedding model by default.
             confirm: decides whether the nearest question with other words asks the same; without it none does.
@@ -92,6 +94,7 @@ class SemanticCache:
         self._store = store
         self._embedder = embedder
         self._sharing: Sharing = sharing
+        self._by_groups = by_groups
         self._thresholds = thresholds or thresholds_of(embedder.model_id)
         self._confirm = confirm
         self._generation_model_id = generation_model_id
@@ -232,6 +235,7 @@ class SemanticCache:
             index_version=index_version,
             collections=asked.question.collections,
             episodes=asked.question.episodes,
+            rights=rights_of(asked.readable(), by_groups=self._by_groups),
             language=language_of(asked.query),
             generation_model_id=self._generation_model_id,
             prompt_version=self._prompt_version,

@@ -9,6 +9,7 @@ from typing import Literal
 
 from cicada.attempts.strategy import AskedQuestion
 from cicada.retrieval.calibration import query_language
+from cicada.rights import Readable
 
 Sharing = Literal["user", "tenant", "deployment"]
 """Who shares answers."""
@@ -27,6 +28,8 @@ class CacheScope:
     index_version: str
     collections: tuple[str, ...]
     episodes: tuple[str, ...]
+    rights: tuple[str, ...]
+    """What the asker may read, and the asker's groups where the engine has access rules of its own."""
     language: str
     """The question's, ISO 639-3: an answer is in the language of its question."""
     generation_model_id: str
@@ -43,6 +46,7 @@ class CacheScope:
             self.index_version,
             sorted(set(self.collections)),
             sorted(set(self.episodes)),
+            list(self.rights),
             self.language,
             self.generation_model_id,
             self.prompt_version,
@@ -65,6 +69,11 @@ def shared_by(asked: AskedQuestion, sharing: Sharing) -> tuple[str, ...]:
     if sharing == "tenant" and as_asked and asked.question.tenant:
         return ("tenant", asked.question.tenant)
     return ("user", asked.question.tenant or "", asked.key.subject)
+
+
+def rights_of(readable: Readable, *, by_groups: bool) -> tuple[str, ...]:
+    """The rights as a scope has them; ``by_groups`` if the engine has access rules of its own."""
+    return (readable.key, *sorted(readable.groups or ())) if by_groups else (readable.key,)
 
 
 def language_of(query: str) -> str:

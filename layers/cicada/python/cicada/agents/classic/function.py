@@ -19,9 +19,9 @@ from cicada.agents.ports import Actor, Tool, ToolCall
 from cicada.agents.tool_runner import ToolRunner, bounded
 from cicada.delivery.record import RequestHead, RequestKey
 from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
+from cicada.index.access_rules import AccessRulesStore
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import TimeLimit
-from cicada.rights import EVERYTHING
 
 logger = logging.getLogger(__name__)
 
@@ -75,12 +75,17 @@ class ActionFunction:
         requests: Requests,
         tools: Sequence[Tool[Any]],
         *,
+        access: AccessRulesStore,
         now_s: Callable[[], float],
         most_s: float = MAX_CALL_S,
         on_admitted: Callable[[RequestKey], None] = lambda _: None,
     ) -> None:
-        """``tools`` are all agents'; those of the worker never run here. ``on_admitted`` gets confirmed requests."""
+        """``tools`` are all agents'; those of the worker never run here. ``access`` says what the asker may read.
+
+        ``on_admitted`` gets confirmed requests.
+        """
         self._requests = requests
+        self._access = access
         self._tools = list({tool.name: tool for tool in tools if not tool.in_worker}.values())
         self._now_s = now_s
         self._most_s = most_s
@@ -126,9 +131,10 @@ class ActionFunction:
         """The answer's text, and the new sources that it carries, None if the call failed."""
         ends_s = min(until_s, self._now_s() + self._most_s)
         limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
-        actor = Actor.asking(head.key, head.question, head.accepted_at_ms, readable=EVERYTHING)
-        runner = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
         try:
+            readable = self._access.rules().readable(head.question.groups)
+            actor = Actor.asking(head.key, head.question, head.accepted_at_ms, readable=readable)
+            runner = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
             tool = next((tool for tool in self._tools if tool.name == called.function), None)
             given = [ParameterGiven(one.name, one.value, one.type) for one in called.parameters]
             read = {} if tool is None else read_parameters(tool.form, given)

@@ -74,7 +74,7 @@ class ShowProfileTool(ProfileTool):
                 profile = self.profile_service.find(actor.subject, name)
             case _:
                 raise ToolInvalid("give either the name or the id")
-        return profile_shown(profile, registry)
+        return profile_shown(profile, registry, actor.readable)
 
 
 class ProfileHistoryTool(ProfileTool):
@@ -162,7 +162,7 @@ class CreateProfileTool(_WritingTool):
             raise ToolInvalid(f"neither the user's message nor a passage names {', '.join(unknown[:MAX_TOLD])}")
         facts, by = self._given(given.fields, actor, registry), self.by(given, actor)
         profile = self.profile_service.create(by, given.kind, given.name, facts)
-        return self.written({"created": profile_shown(profile, registry)}, by, profile)
+        return self.written({"created": profile_shown(profile, registry, actor.readable)}, by, profile)
 
 
 class UpdateProfileTool(_WritingTool):
@@ -176,7 +176,7 @@ class UpdateProfileTool(_WritingTool):
         """See the port."""
         facts, by = self._given(given.set, actor, registry), self.by(given, actor)
         profile = self.profile_service.update(by, given.id, given.expected_version, given=facts)
-        return self.written({"updated": profile_shown(profile, registry)}, by, profile)
+        return self.written({"updated": profile_shown(profile, registry, actor.readable)}, by, profile)
 
 
 class UndoChangeTool(_WritingTool):
@@ -191,7 +191,7 @@ class UndoChangeTool(_WritingTool):
             raise ToolInvalid("that is the profile's creation: it is taken back by deleting the profile")
         by = self.by(given, actor)
         undone = self.profile_service.undo(by, given.id, given.version).profile
-        told = {} if undone is None else profile_shown(undone, registry)
+        told = {} if undone is None else profile_shown(undone, registry, actor.readable)
         return self.written({"undone": told}, by, profile)
 
 

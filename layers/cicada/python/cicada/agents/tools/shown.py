@@ -16,6 +16,7 @@ from cicada.profiles.record import Change, Edit, NoteProof, PassageProof, Profil
 from cicada.profiles.rules import clipped, kept_place, name_key
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
+from cicada.rights import Readable
 from cicada.text.words import foreign_words, quotes
 
 NOTES = "profiles"
@@ -134,28 +135,38 @@ def head_shown(profile: Profile | StoredHead) -> dict[str, Any]:
     return {"id": profile.id, "kind": profile.kind, "name": profile.name, "version": profile.version}
 
 
-def profile_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
-    """A profile as the model reads it: each fact with the number of its source."""
+def may_be_shown(proof: Proof, readable: Readable) -> bool:
+    """Whether a proof is a note, or a passage that may be read now."""
+    return not isinstance(proof, PassageProof) or readable.allows(proof.collection)
+
+
+def profile_shown(profile: Profile, registry: SourceRegistry, readable: Readable) -> dict[str, Any]:
+    """A profile as the model reads it: each fact with the number of its source.
+
+    Facts are the user's own record, and stay. A passage that may not be read any more is not shown as their source.
+    """
     fields = []
     for field in profile.fields:
-        n = numbered(registry, proof_source(profile, field.name, field.value, field.proof))
+        source = proof_source(profile, field.name, field.value, field.proof)
+        n = numbered(registry, source) if may_be_shown(field.proof, readable) else None
         told = "a passage" if isinstance(field.proof, PassageProof) else "the user"
         fields.append({"field": field.name, "value": field.value, "citation": n, "from": told})
     return {
         **head_shown(profile),
         "changed": moment(profile.changed_at_ms),
-        **_theory_shown(profile, registry),
+        **_theory_shown(profile, registry, readable),
         "fields": fields,
     }
 
 
-def _theory_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
+def _theory_shown(profile: Profile, registry: SourceRegistry, readable: Readable) -> dict[str, Any]:
     theory = profile.theory
     if theory is None:
         return {}
     statement = numbered(registry, proof_source(profile, "statement", theory.statement, theory.proof))
     kept = []
-    for one in theory.evidence:
+    evidence = [one for one in theory.evidence if may_be_shown(one.proof, readable)]
+    for one in evidence:
         source = proof_source(profile, "evidence", "", one.proof, score=one.strength)
         kept.append({"side": one.side, "strength": one.strength, **shown(source, numbered(registry, source))})
     judgement = theory.judgement
@@ -168,7 +179,7 @@ def _theory_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
         if judgement is None
         else {
             "verdict": judgement.verdict,
-            "citations": [told["n"] for one, told in zip(theory.evidence, kept, strict=True) if one.cited],
+            "citations": [told["n"] for one, told in zip(evidence, kept, strict=True) if one.cited],
             "recorded": moment(judgement.at_ms),
         },
     }

@@ -50,7 +50,7 @@ class StateTheoryTool(ProfileTool):
         scope_of(actor, episodes=given.episodes)
         by = self.by(given, actor)
         profile = self._filed(by, Stated(given.statement, note_of(actor), given.episodes))
-        return self.written({"stated": profile_shown(profile, registry)}, by, profile)
+        return self.written({"stated": profile_shown(profile, registry, actor.readable)}, by, profile)
 
     def _filed(self, by: By, stated: Stated) -> Profile:
         """Keep it under its statement, or a distinct name where the theory of that name has been refined since."""
@@ -82,7 +82,7 @@ class RefineTheoryTool(ProfileTool):
         stated = Stated(given.statement, note_of(actor), old.episodes)
         by = self.by(given, actor)
         profile = self.profile_service.update(by, given.id, given.expected_version, stated=stated)
-        return self.written({"refined": profile_shown(profile, registry)}, by, profile)
+        return self.written({"refined": profile_shown(profile, registry, actor.readable)}, by, profile)
 
 
 def theory_name(statement: str, apart: str = "") -> str:
@@ -169,7 +169,7 @@ class RecordVerdictTool(ProfileTool):
         ]
         by = self.by(given, actor)
         profile = self.profile_service.judge(by, given.id, given.expected_version, given.verdict, evidence)
-        return self.written({"recorded": profile_shown(profile, registry)}, by, profile, verdict)
+        return self.written({"recorded": profile_shown(profile, registry, actor.readable)}, by, profile, verdict)
 
 
 def not_given(sources: Sequence[Source]) -> TheoryVerdict | None:
