@@ -35,7 +35,7 @@ class InMemoryCacheStore:
         self._enter("body")
         return self.bodies.get((scope, entry_id))
 
-    def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
+    def put(self, scope: str, entry: CacheEntry, body: bytes, *, owner: str) -> None:
         self._enter("put")
         with self._lock:
             self.bodies[scope, entry.id] = body

@@ -62,9 +62,9 @@ def test_of_two_that_are_kept_at_once_the_newest_is_found_by_everybody(shelf: Sh
     class Meets(InMemoryCacheStore):
         """A store where another worker keeps an answer just before this one's is put."""
 
-        def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
+        def put(self, scope: str, entry: CacheEntry, body: bytes, *, owner: str) -> None:
             other.keep(LOCKED, NEW, at_ms=int(shelf.now_s * 1000) + 5)
-            shelf.store.put(scope, entry, body)
+            shelf.store.put(scope, entry, body, owner=owner)
 
         def entries(self, scope: str, *, after: str, limit: int) -> list[CacheEntry]:
             return shelf.store.entries(scope, after=after, limit=limit)

@@ -59,6 +59,13 @@ def test_a_session_reads_as_it_was_written(sessions):
     assert sessions.read(KEY) == Stored(session("one"), 2)
 
 
+def test_a_session_names_whose_it_is(dynamodb):
+    key = SessionKey("acme/mara", "acme", "s1")
+    DynamoDbSessions(dynamodb, "requests").write(key, session("one"), over=0, expires_at=NOW_S)
+    (item,) = dynamodb.scan(TableName="requests")["Items"]
+    assert item["owner"] == {"S": "acme/mara"}
+
+
 @pytest.mark.parametrize("over", [0, 2])
 def test_a_write_over_another_version_shows_what_stands(sessions, over):
     sessions.write(KEY, session("first"), over=0, expires_at=NOW_S)

@@ -40,41 +40,47 @@ def entry(number: int, *, question: str = "Who?", vector: bytes = b"\x01\x02") -
 
 def test_an_entry_and_its_body_read_back_as_they_were_put(store: Any) -> None:
     kept = entry(1, question="Wo ist 鍵?", vector=bytes(range(256)))
-    store.put(SCOPE, kept, b"\x00body")
+    store.put(SCOPE, kept, b"\x00body", owner="mara")
     assert store.entries(SCOPE, after="", limit=10) == [kept]
     assert store.body(SCOPE, kept.id) == b"\x00body"
 
 
 def test_the_newest_come_first_and_no_more_than_asked_for(store: Any) -> None:
     for number in (3, 1, 2):
-        store.put(SCOPE, entry(number), b"")
+        store.put(SCOPE, entry(number), b"", owner="mara")
     assert store.entries(SCOPE, after="", limit=2) == [entry(3), entry(2)]
+
+
+def test_both_items_of_an_answer_name_whose_it_is(client: Any) -> None:
+    DynamoDbCacheStore(client, TABLE).put(SCOPE, entry(1), b"body", owner="acme/mara")
+    items = client.scan(TableName=TABLE)["Items"]
+    assert [item["owner"]["S"] for item in items] == ["acme/mara"] * 2
 
 
 def test_only_what_is_newer_is_read(store: Any) -> None:
     for number in (1, 2, 3):
-        store.put(SCOPE, entry(number), b"")
+        store.put(SCOPE, entry(number), b"", owner="mara")
     assert store.entries(SCOPE, after=entry(1).id, limit=10) == [entry(3), entry(2)]
     assert store.entries(SCOPE, after=entry(3).id, limit=10) == []
 
 
 def test_what_is_older_is_told_by_its_ids_the_oldest_first(store: Any) -> None:
     for number in (3, 1, 2):
-        store.put(SCOPE, entry(number), b"")
+        store.put(SCOPE, entry(number), b"", owner="mara")
     assert store.older(SCOPE, before=entry(3).id, limit=10) == [entry(1).id, entry(2).id]
     assert store.older(SCOPE, before=entry(3).id, limit=1) == [entry(1).id]
     assert store.older(SCOPE, before=entry(1).id, limit=10) == []
 
 
 def test_scopes_are_apart(store: Any) -> None:
-    store.put(SCOPE, entry(1), b"body")
+    store.put(SCOPE, entry(1), b"body", owner="mara")
     assert store.entries("b" * 32, after="", limit=10) == []
     assert store.body("b" * 32, entry(1).id) is None
 
 
 def test_deleted_entries_are_gone_with_their_bodies(store: Any) -> None:
     for number in range(60):
-        store.put(SCOPE, entry(number), b"body")
+        store.put(SCOPE, entry(number), b"body", owner="mara")
     store.delete(SCOPE, [entry(number).id for number in range(58)])
     store.delete(SCOPE, [entry(0).id])
     assert store.entries(SCOPE, after="", limit=100) == [entry(59), entry(58)]
@@ -86,7 +92,7 @@ def test_more_entries_than_one_page_holds_are_all_read(client: Any) -> None:
     store = DynamoDbCacheStore(client, TABLE)
     large = [entry(number, vector=bytes(300_000)) for number in range(8)]
     for one in large:
-        store.put(SCOPE, one, b"")
+        store.put(SCOPE, one, b"", owner="mara")
     assert store.entries(SCOPE, after="", limit=100) == large[::-1]
     assert store.entries(SCOPE, after="", limit=5) == large[:2:-1]
 
@@ -96,7 +102,7 @@ def test_the_body_is_written_before_the_entry_and_both_carry_their_time_to_live(
     client.meta.events.register(
         "before-parameter-build.dynamodb.PutItem", lambda params, **_: written.append(params["Item"]["sk"]["S"])
     )
-    DynamoDbCacheStore(client, TABLE).put(SCOPE, entry(1), b"body")
+    DynamoDbCacheStore(client, TABLE).put(SCOPE, entry(1), b"body", owner="mara")
     assert written == [f"body#{entry(1).id}", f"entry#{entry(1).id}"]
     items = client.scan(TableName=TABLE)["Items"]
     assert {item["pk"]["S"] for item in items} == {f"cache#{SCOPE}"}
@@ -106,7 +112,7 @@ def test_the_body_is_written_before_the_entry_and_both_carry_their_time_to_live(
 
 def test_an_item_of_another_layout_is_left_out(client: Any) -> None:
     store = DynamoDbCacheStore(client, TABLE)
-    store.put(SCOPE, entry(1), b"")
+    store.put(SCOPE, entry(1), b"", owner="mara")
     client.put_item(TableName=TABLE, Item={"pk": {"S": f"cache#{SCOPE}"}, "sk": {"S": "entry#0000000000002-bb"}})
     assert store.entries(SCOPE, after="", limit=10) == [entry(1)]
 
@@ -130,7 +136,7 @@ def test_a_look_up_reads_eventually_and_a_body_consistently(client: Any) -> None
         ("query", lambda store: store.entries(SCOPE, after="", limit=1)),
         ("query", lambda store: store.older(SCOPE, before="x", limit=1)),
         ("get_item", lambda store: store.body(SCOPE, "x")),
-        ("put_item", lambda store: store.put(SCOPE, entry(1), b"")),
+        ("put_item", lambda store: store.put(SCOPE, entry(1), b"", owner="mara")),
         ("batch_write_item", lambda store: store.delete(SCOPE, ["x"])),
     ],
 )

@@ -71,6 +71,7 @@ class DynamoDbSessions:
         """
         turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
         item = _key(key) | attributes(
+            owner=key.subject,
             version=over + 1,
             turns=turns.encode("utf-8", "replace").decode(),
             forgotten_until_ms=session.forgotten_until_ms,

@@ -215,7 +215,7 @@ class SemanticCache:
         gone = {old.id for old in held.snapshot.entries if compared(old.question) == plain}
         if gone and max(gone) > entry.id:
             return "a newer one is kept"
-        self._store.put(digest, entry, body)
+        self._store.put(digest, entry, body, owner=asked.key.subject)
         self._known.add(held, [entry])
         gone |= held.take_forgotten()
         newest = held.snapshot.entries

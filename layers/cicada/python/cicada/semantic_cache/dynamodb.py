@@ -66,7 +66,7 @@ class DynamoDbCacheStore:
         data = found.get("body", {}).get("B")
         return None if data is None else bytes(data)
 
-    def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
+    def put(self, scope: str, entry: CacheEntry, body: bytes, *, owner: str) -> None:
         """See the port."""
         expires_at = entry.expires_at + _TTL_MARGIN_S
         listed = attributes(
@@ -79,7 +79,9 @@ class DynamoDbCacheStore:
         # The body goes first: a worker that dies between the two leaves no entry without a body.
         for kind, values in ((_BODY, attributes(body=body, expires_at=expires_at)), (_ENTRY, listed)):
             with faults_as(CacheUnavailable):
-                self._client.put_item(TableName=self._table, Item=_key(scope, kind, entry.id) | values)
+                self._client.put_item(
+                    TableName=self._table, Item=_key(scope, kind, entry.id) | attributes(owner=owner) | values
+                )
 
     def delete(self, scope: str, entry_ids: Sequence[str]) -> None:
         """See the port."""

@@ -115,8 +115,11 @@ class CacheStore(Protocol):
         """An entry's body; None if it was deleted."""
         ...
 
-    def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
-        """Store an answer: its body first, so that no entry is visible without one."""
+    def put(self, scope: str, entry: CacheEntry, body: bytes, *, owner: str) -> None:
+        """Store an answer: its body first, so that no entry is visible without one.
+
+        ``owner`` is whose question it answers, whoever shares it.
+        """
         ...
 
     def delete(self, scope: str, entry_ids: Sequence[str]) -> None:
