@@ -330,7 +330,7 @@ def test_a_summary_is_made_once_of_the_passages_in_their_order():
     with reading(store) as index:
         documents, summaries = DocumentReader(index), DocumentSummaries(store, model)
         request = SummaryRequest(collection="shelf", source="a.pdf", workflow_id="w1")
-        first, second = (document_summary(request, documents, summaries) for _ in range(2))
+        first, second = (document_summary(request, EVERYTHING, documents, summaries) for _ in range(2))
     assert (first.success, first.summary, first.title, first.passages) == (True, "It is about A.", "About A", 3)
     assert (first.made, second.made, second.cost_usd) == (True, False, 0.0)
     assert second.summary == first.summary
@@ -345,11 +345,11 @@ def test_a_summary_of_a_part_is_told_as_such_and_not_taken_for_the_wholes():
     request = SummaryRequest(collection="shelf", source="a.pdf")
     kept = InMemoryStore()
     with reading(damaged(store, 1)) as index:
-        part = document_summary(request, DocumentReader(index), DocumentSummaries(kept, model))
+        part = document_summary(request, EVERYTHING, DocumentReader(index), DocumentSummaries(kept, model))
     assert [(one.stage, one.code) for one in part.degraded] == [("read", "partial_index")]
     store.objects.update(whole)
     with reading(store) as index:
-        told = document_summary(request, DocumentReader(index), DocumentSummaries(kept, model))
+        told = document_summary(request, EVERYTHING, DocumentReader(index), DocumentSummaries(kept, model))
     assert (told.made, told.degraded, told.passages) == (True, (), 3)
 
 
@@ -357,5 +357,5 @@ def test_anothers_document_is_not_summarised():
     model = ScriptedModel({})
     with reading(store_of(*SHELF)) as index, pytest.raises(DocumentUnknown):
         request = SummaryRequest(collection="shelf", source="a.pdf", workflow_id="w2")
-        document_summary(request, DocumentReader(index), DocumentSummaries(InMemoryStore(), model))
+        document_summary(request, EVERYTHING, DocumentReader(index), DocumentSummaries(InMemoryStore(), model))
     assert model.prompts == []

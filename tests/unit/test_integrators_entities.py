@@ -13,6 +13,7 @@ from cicada.retrieval.entity_paths import Cooccurring, Entity, Tie
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.graph import EntityGraph
 from cicada.retrieval.ports import Degradation
+from cicada.rights import EVERYTHING
 from tests.support.entities import naming, reading, stored
 
 MANUAL = Passage(
@@ -45,7 +46,7 @@ def graph(index):
 
 
 def asked(graph: EntityGraph, **request: object) -> GraphResponse:
-    return graph_query(GraphRequest.model_validate(request), graph)
+    return graph_query(GraphRequest.model_validate(request), EVERYTHING, graph)
 
 
 def test_neighbours_are_told_with_the_passages_that_show_them(graph):
@@ -115,14 +116,14 @@ def test_figures_are_rounded_and_degradations_are_named():
                 complete=False,
             )
 
-    found = graph_query(GraphRequest(operation="cooccurring"), cast(EntityGraph, Graph()))
+    found = graph_query(GraphRequest(operation="cooccurring"), EVERYTHING, cast(EntityGraph, Graph()))
     assert (found.ties[0].lift, found.ties[0].npmi, found.complete) == (1.2346, -0.9877, False)
     assert [(one.stage, one.code) for one in found.degraded] == [("graph", "partial_index")]
 
 
 def test_values_are_counted_over_all_that_pass_the_filters(index):
     request = FacetsRequest(fields=("entity_codes", "workflow_id", "source"))
-    found = count_facets(request, ShardFacets(index))
+    found = count_facets(request, EVERYTHING, ShardFacets(index))
     codes, workflows, sources = found.facets
     assert [(one.value, one.count) for one in codes.values] == [("V-12", 2), ("PX-1", 1)]
     assert (codes.unique, workflows.unique, found.total, found.success) == (2, 2, 4, True)
@@ -130,13 +131,13 @@ def test_values_are_counted_over_all_that_pass_the_filters(index):
 
 
 def test_facets_of_a_workflow_are_its_own_and_values_can_be_left_out(index):
-    found = count_facets(FacetsRequest(workflow_id="w1", limit=0), ShardFacets(index))
+    found = count_facets(FacetsRequest(workflow_id="w1", limit=0), EVERYTHING, ShardFacets(index))
     assert (found.total, found.facets[0].unique, found.facets[0].values) == (2, 2, ())
 
 
 def test_filters_that_contradict_the_workflow_are_refused(index, graph):
     clash = {"workflow_id": "w1", "filters": {"metadata": {"workflow_id": ["w2"]}}}
     with pytest.raises(RetrievalInvalid, match="workflow_id"):
-        count_facets(FacetsRequest.model_validate(clash), ShardFacets(index))
+        count_facets(FacetsRequest.model_validate(clash), EVERYTHING, ShardFacets(index))
     with pytest.raises(RetrievalInvalid, match="workflow_id"):
         asked(graph, operation="cooccurring", **clash)

@@ -28,6 +28,7 @@ from cicada.integrators.sql_schema import (
     Table,
     TableMeaning,
 )
+from cicada.rights import EVERYTHING
 from cicada.text.words import identifier_words
 from tests.support.breakers import Clock
 from tests.support.pipelines import ScriptedModel, ScriptedRetriever, degraded, document, result
@@ -54,7 +55,7 @@ class Desk:
 
     def ask(self, *tables: dict[str, Any], **request: Any) -> SchemaResponse:
         wanted = SchemaRequest.model_validate({"tables": tables or (TABLE,), **request})
-        return SchemaExplainer(self.retriever, self.model, monotonic=self.clock).explain(wanted)
+        return SchemaExplainer(self.retriever, self.model, monotonic=self.clock).explain(wanted, EVERYTHING)
 
 
 def meaning_of(described: TableMeaning | ColumnMeaning) -> Meaning:

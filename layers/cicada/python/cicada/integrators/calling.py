@@ -10,11 +10,14 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cicada.errors import CicadaError, DocumentRefused, DocumentUnknown, ResponseTooLarge, RetrievalInvalid
-from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, problems_of
+from cicada.index.access_rules import AccessRulesStore
+from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, ReadingRequest, problems_of
+from cicada.rights import Readable
 
 logger = logging.getLogger(__name__)
 
 Request = TypeVar("Request", bound=BaseModel)
+ReadingRequestOf = TypeVar("ReadingRequestOf", bound=ReadingRequest)
 
 _PLAIN = (RetrievalInvalid, DocumentRefused, DocumentUnknown)
 """Errors in the request: their messages help the caller, and name nothing of other owners."""
@@ -46,6 +49,16 @@ def respond(
         message = f"{error.told.rstrip('.')}: {error}" if isinstance(error, _PLAIN) else error.told
         failure = ErrorBody(code=error.code, message=message, retryable=error.retryable)
         return FailedCall(error=failure).model_dump(mode="json")
+
+
+def for_groups(
+    function: Callable[[ReadingRequestOf, Readable], BaseModel], access: AccessRulesStore
+) -> Callable[[ReadingRequestOf], BaseModel]:
+    """A function of what members of the request's groups may read, by the rules of the moment.
+
+    It raises IndexUnavailable or IndexCorrupt if the rules cannot be read.
+    """
+    return lambda request: function(request, access.rules().readable(request.groups))
 
 
 def reading(request: type[Request]) -> Callable[[object], Request]:

@@ -18,8 +18,8 @@ from cicada.ingest.incoming.batches import Prepare
 from cicada.ingest.sources import RESERVED_KEYS
 from cicada.protocol.calls import CallRequest
 from cicada.retrieval.documents import DocumentReader
-from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, SkippedStage, Word
-from cicada.rights import EVERYTHING
+from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, ReadingRequest, SkippedStage, Word
+from cicada.rights import Readable
 
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
@@ -118,7 +118,7 @@ class IndexDocumentResponse(ApiModel):
     error: ErrorBody | None = None
 
 
-class SummaryRequest(CallRequest):
+class SummaryRequest(ReadingRequest):
     """A document whose summary is wanted."""
 
     collection: CollectionName
@@ -183,13 +183,15 @@ def index_document(
     return _response(request, prepared, report)
 
 
-def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: DocumentSummaries) -> SummaryResponse:
+def document_summary(
+    request: SummaryRequest, readable: Readable, reader: DocumentReader, summaries: DocumentSummaries
+) -> SummaryResponse:
     """The stored summary of a document's current passages, or a new one.
 
     If only part of the document can be read, the summary covers that part, and ``degraded`` says so. Summaries are
     stored by the passages they cover, so a partial one is never returned for the whole document.
     """
-    document = reader.read(request.collection, request.source, request.workflow_id, readable=EVERYTHING)
+    document = reader.read(request.collection, request.source, request.workflow_id, readable=readable)
     texts = [passage.text for passage in document.passages]
     summary = summaries.get_or_make(request.source, document.title, texts, time_budget_s=request.time_budget_s)
     return SummaryResponse(

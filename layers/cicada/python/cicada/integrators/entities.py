@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.protocol.calls import AS_WHOLE, CallRequest
+from cicada.protocol.calls import AS_WHOLE
 from cicada.retrieval.entity_paths import MAX_HOPS, Cooccurring, Entity, GraphAnswer, Neighbours, Paths, Tie
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.graph import DEFAULT_SHOWN, MAX_LISTED, MAX_NAMED, MAX_SHOWN, EntityGraph
@@ -18,13 +18,14 @@ from cicada.retrieval.pipelines.api import (
     ErrorBody,
     Facet,
     FacetValue,
+    ReadingRequest,
     RetrieveFilters,
     SkippedStage,
     Word,
 )
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.ports import Degradation
-from cicada.rights import EVERYTHING
+from cicada.rights import Readable
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}
 """The fields that each operation requires."""
@@ -41,7 +42,7 @@ def _with_required_fields(schema: dict[str, Any]) -> None:
     ]
 
 
-class GraphRequest(CallRequest):
+class GraphRequest(ReadingRequest):
     """A question about entities."""
 
     model_config = ConfigDict(json_schema_extra=_with_required_fields)
@@ -126,7 +127,7 @@ class GraphResponse(ApiModel):
     error: ErrorBody | None = None
 
 
-class FacetsRequest(CallRequest):
+class FacetsRequest(ReadingRequest):
     """Fields whose values are to be counted."""
 
     fields: Annotated[tuple[Word, ...], Field(min_length=1, max_length=16, strict=False)] = Field(
@@ -152,24 +153,24 @@ class FacetsResponse(ApiModel):
     error: ErrorBody | None = None
 
 
-def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
+def graph_query(request: GraphRequest, readable: Readable, graph: EntityGraph) -> GraphResponse:
     """Answer a question about entities. Raises RetrievalInvalid beyond the graph's limits, or IndexFailure."""
     filters = filters_of(request.filters, request.workflow_id)
     bounds = {"limit": request.limit, "show": request.passages}
     match request.operation:
         case "cooccurring":
-            return _cooccurring(graph.cooccurring(request.entities, filters, readable=EVERYTHING, **bounds))
+            return _cooccurring(graph.cooccurring(request.entities, filters, readable=readable, **bounds))
         case "neighbours":
-            return _neighbours(graph.neighbours(request.entity or "", filters, readable=EVERYTHING, **bounds))
+            return _neighbours(graph.neighbours(request.entity or "", filters, readable=readable, **bounds))
         case "paths":
             start, end = request.start or "", request.end or ""
-            return _paths(graph.paths(start, end, filters, readable=EVERYTHING, max_hops=request.max_hops, **bounds))
+            return _paths(graph.paths(start, end, filters, readable=readable, max_hops=request.max_hops, **bounds))
 
 
-def count_facets(request: FacetsRequest, facets: ShardFacets) -> FacetsResponse:
+def count_facets(request: FacetsRequest, readable: Readable, facets: ShardFacets) -> FacetsResponse:
     """Count the values of fields. Raises RetrievalInvalid if two filters of one field have no common value."""
     filters = filters_of(request.filters, request.workflow_id)
-    counted = facets.count(request.fields, filters, readable=EVERYTHING, limit=request.limit)
+    counted = facets.count(request.fields, filters, readable=readable, limit=request.limit)
     return FacetsResponse(
         success=True,
         facets=tuple(

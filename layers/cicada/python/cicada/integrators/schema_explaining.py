@@ -36,7 +36,7 @@ from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.stages import OpenUse, stage_uses
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
-from cicada.rights import EVERYTHING
+from cicada.rights import Readable
 from cicada.text.words import content_words, identifier_words, is_among, words_of
 
 PARALLEL_TABLES = 4
@@ -117,7 +117,7 @@ class SchemaExplainer:
         self._model = model
         self._monotonic = monotonic
 
-    def explain(self, request: SchemaRequest) -> SchemaResponse:
+    def explain(self, request: SchemaRequest, readable: Readable) -> SchemaResponse:
         """Explain every table. One that cannot be explained is named in ``degraded``.
 
         Raises the first table's error if no table can be explained.
@@ -126,7 +126,7 @@ class SchemaExplainer:
         filters = filters_of(request.filters, request.workflow_id)
 
         def explain(table: Table) -> _Explained:
-            return self._explain(table, _query(table, filters, request.passages_per_table), deadline)
+            return self._explain(table, _query(table, filters, request.passages_per_table, readable), deadline)
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
             explained = list(pool.map(explain, request.tables))
@@ -190,10 +190,10 @@ def _numbers(found: SearchResult | None, numbered: Mapping[tuple[str, str], Sour
     return [] if found is None else [numbered[hit.passage.collection, hit.passage.id].n for hit in found.hits]
 
 
-def _query(table: Table, filters: Filters, top_k: int) -> SearchQuery:
+def _query(table: Table, filters: Filters, top_k: int, readable: Readable) -> SearchQuery:
     names = [table.name, *(column.name for column in table.columns)]
     text = " ".join(dict.fromkeys(word for name in names for word in identifier_words(name)))[:MAX_SEARCH_CHARS]
-    return SearchQuery(text or table.name, filters, top_k=top_k, min_score=MIN_SCORE, readable=EVERYTHING)
+    return SearchQuery(text or table.name, filters, top_k=top_k, min_score=MIN_SCORE, readable=readable)
 
 
 def _degraded_searches(found: Sequence[SearchResult]) -> Iterator[SkippedStage]:

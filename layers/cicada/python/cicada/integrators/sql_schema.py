@@ -7,7 +7,15 @@ from typing import Annotated
 from pydantic import Field
 
 from cicada.protocol.calls import AS_WHOLE, CallRequest
-from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, RetrieveFilters, SkippedStage, StageUse, Word
+from cicada.retrieval.pipelines.api import (
+    ApiModel,
+    ErrorBody,
+    ReadingRequest,
+    RetrieveFilters,
+    SkippedStage,
+    StageUse,
+    Word,
+)
 
 MAX_TABLES = 50
 MAX_COLUMNS = 200
@@ -29,7 +37,7 @@ class Table(CallRequest):
     columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_COLUMNS, strict=False)]
 
 
-class SchemaRequest(CallRequest):
+class SchemaRequest(ReadingRequest):
     """A schema to explain."""
 
     tables: Annotated[tuple[Table, ...], Field(min_length=1, max_length=MAX_TABLES, strict=False)]

@@ -27,6 +27,7 @@ from cicada.models.ports import Embedder
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.facets import ShardFacets
+from cicada.retrieval.names import NameChecker, NameCheckingRetriever
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.wiring import PipelineModels, build_pipelines
 from cicada.retrieval.ports import Retriever
@@ -99,10 +100,18 @@ def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever,
     return retriever, embedder
 
 
+def checked_search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
+    """As :func:`search_of`; the retriever also tells unknown names. Kendra may have names that the index has not."""
+    retriever, embedder = search_of(settings, reader)
+    if settings.retrieval_engine == "kendra":
+        return retriever, embedder
+    return NameCheckingRetriever(retriever, NameChecker(reader)), embedder
+
+
 def pipelines_of(settings: RetrieveSettings) -> Pipelines:
     """The retrieval pipelines with all of their stages."""
     reader = index_reader(settings)
-    retriever, embedder = search_of(settings, reader)
+    retriever, embedder = checked_search_of(settings, reader)
     return build_pipelines(
         PipelineModels(
             settings.reranker_model_id or settings.writing_model_id,

@@ -14,6 +14,7 @@ from cicada.index.facets import count_values
 from cicada.index.list_columns import ENTITIES, ENTITY_CODES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
+from cicada.retrieval.names import unknown_names
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
 from cicada.rights import Readable
@@ -56,18 +57,19 @@ class ShardFacets:
         """Count the values of fields: of :data:`OWN_FIELDS`, or keys of the metadata.
 
         ``limit`` bounds the values listed a field, 0 for none; ``unique`` counts all. Raises RetrievalInvalid for a
-        negative limit, or IndexFailure.
+        negative limit, CollectionUnknown, EpisodeUnknown, or IndexFailure.
         """
         if limit < 0:
             raise RetrievalInvalid("limit: at least 0")
 
-        def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...]]:
+        def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...], tuple[Degradation, ...]]:
+            unknown = unknown_names(index, filters)
             scope = index.scope(row_filter(filters))
             found = [
                 (field, count_values(index, scope, field if field in OWN_FIELDS else METADATA + field, limit))
                 for field in fields
             ]
-            return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found)
+            return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found), unknown
 
-        (total, found), index = read_index(self._reader, readable, counted)
-        return FacetCounts(index.manifest.version, total, found, partial_index(index, "counted"))
+        (total, found, unknown), index = read_index(self._reader, readable, counted)
+        return FacetCounts(index.manifest.version, total, found, (*unknown, *partial_index(index, "counted")))

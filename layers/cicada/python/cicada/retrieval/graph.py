@@ -34,7 +34,8 @@ from cicada.retrieval.entity_paths import (
     entity_paths,
     tie,
 )
-from cicada.retrieval.ports import Filters
+from cicada.retrieval.names import unknown_names
+from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
 from cicada.rights import Readable
 from cicada.text.characters import folded
@@ -52,7 +53,13 @@ class GraphView:
     """Entities, by their numbers, and what is shown of them."""
 
     def __init__(
-        self, index: LoadedIndex, scope: RowScope, mentions: ScopedMentions, places: Sequence[int], show: int
+        self,
+        index: LoadedIndex,
+        scope: RowScope,
+        mentions: ScopedMentions,
+        places: Sequence[int],
+        show: int,
+        degraded: tuple[Degradation, ...],
     ) -> None:
         """``places`` are the segments' positions in the scope; ``show`` bounds the passages shown of each."""
         self.mentions = mentions
@@ -60,6 +67,7 @@ class GraphView:
         self._scope = scope
         self._places = places
         self._show = show
+        self._degraded = degraded
 
     def told(self, unknown: tuple[UnknownEntity, ...]) -> dict[str, Any]:
         """The fields of :class:`~cicada.retrieval.entity_paths.GraphAnswer`."""
@@ -67,7 +75,7 @@ class GraphView:
             "index_version": self._index.manifest.version,
             "total": self._scope.count,
             "unknown": unknown,
-            "degraded": partial_index(self._index, "looked at"),
+            "degraded": (*self._degraded, *partial_index(self._index, "looked at")),
         }
 
     def resolved(self, names: Sequence[str]) -> tuple[list[int | None], tuple[UnknownEntity, ...]]:
@@ -147,9 +155,9 @@ class EntityGraph:
     """Questions about entities over an :class:`~cicada.index.reader.IndexReader`. Safe for several threads.
 
     The first question builds a version's graph, which stays while later versions have its segments. Every method raises
-    IndexFailure when the index cannot serve it, and RetrievalInvalid for a question beyond the limits or over more than
-    :data:`MAX_MENTIONS`. Names may have any case. ``limit`` bounds the result, ``show`` the passages shown of each
-    item.
+    IndexFailure when the index cannot serve it, CollectionUnknown or EpisodeUnknown when the filters name none that
+    exists, and RetrievalInvalid for a question beyond the limits or over more than :data:`MAX_MENTIONS`. Names of
+    entities may have any case. ``limit`` bounds the result, ``show`` the passages shown of each item.
     """
 
     def __init__(self, reader: IndexReader, *, max_mentions: int = MAX_MENTIONS) -> None:
@@ -248,6 +256,7 @@ class EntityGraph:
         return read_index(self._reader, readable, answered)[0]
 
     def _view(self, index: LoadedIndex, filters: Filters, show: int) -> GraphView:
+        unknown = unknown_names(index, filters)
         scope = index.scope(row_filter(filters))
         load_field(index, scope, ENTITIES)
         found = {
@@ -261,7 +270,7 @@ class EntityGraph:
         places, postings = list(found), list(found.values())
         mentions = self._mentions(index, tuple(scope.segments[place].entry.key for place in places), postings)
         allowed = [scope.allowed[place] for place in places]
-        return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show)
+        return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show, unknown)
 
     def _mentions(self, index: LoadedIndex, key: tuple[str, ...], postings: Sequence[Postings]) -> Mentions:
         """The mentions of segments, by their keys: held, or made, which may evict others."""

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from cicada.errors import RetrievalInvalid
 from cicada.protocol.calls import AS_WHOLE, CallRequest
+from cicada.rights import GroupName
 from cicada.text.visible import visible
 
 PipelineName = Literal["standard", "rerank", "advanced", "facets"]
@@ -26,6 +27,8 @@ DEFAULT_TIME_BUDGET_S = 20.0
 MAX_FACET_VALUES = 1_000
 MAX_FILTER_VALUES = 1_000
 """Alternatives of one field of a filter."""
+MAX_GROUPS = 100
+"""Groups that one request names."""
 MAX_FILTER_KEYS = 32
 """Keys of the metadata that one filter names."""
 MAX_PROBLEMS = 10
@@ -42,6 +45,16 @@ _IN_JSON: Mapping[str, str] = {
 
 Word = Annotated[str, Field(min_length=1, max_length=1_000)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES, strict=False)]
+
+
+class ReadingRequest(CallRequest):
+    """A request that reads the corpus on behalf of somebody."""
+
+    groups: Annotated[tuple[GroupName, ...], Field(max_length=MAX_GROUPS, strict=False)] = Field(
+        (),
+        description="of the user who is to see the response: only collections that a member of these may read exist; "
+        "without any, those that everybody may read",
+    )
 
 
 class ApiModel(BaseModel):
@@ -70,7 +83,7 @@ def _query_or_facets(schema: dict[str, Any]) -> None:
     ]
 
 
-class RetrieveRequest(CallRequest):
+class RetrieveRequest(ReadingRequest):
     """One retrieval."""
 
     model_config = ConfigDict(json_schema_extra=_query_or_facets)
@@ -182,8 +195,8 @@ class SkippedStage(ApiModel):
 
     stage: str
     code: str = Field(
-        description="stable: the code of the error, `out_of_time`, a search's own degradation, or not_configured, "
-        "nothing_usable, unknown_language, index_changed"
+        description="stable: the code of the error, `out_of_time`, a search's own degradation, collection_unknown, "
+        "episode_unknown, or not_configured, nothing_usable, unknown_language, index_changed"
     )
     message: str
 
