@@ -1,0 +1,368 @@
+"""A person's data in the table: found among others', exported whole, and erased for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.dynamodb import attributes
+from cicada.errors import RequestUnknown
+from cicada.identity import asker_of
+from cicada.personal_data.erasure import (
+    MAX_SWEEPS,
+    PROCESSOR_S,
+    SETTLED_S,
+    WORKER_S,
+    Erasure,
+    ErasureIncomplete,
+    Receipt,
+)
+from cicada.personal_data.export import Export, exported, schema
+from cicada.personal_data.items import OwnedItems, PersonalDataFault, kind_of
+from cicada.profiles.dynamodb import DynamoDbProfiles
+from cicada.profiles.service import ProfileService
+from cicada.protocol.events import Chunk
+from cicada.revocation import DynamoDbRevocations
+from stacks.answer_states import WORKER_TIMEOUT_S
+from stacks.answering import PROCESSOR_TIMEOUT_S
+from tests.support.dynamodb import TABLE, requests_table
+from tests.support.memory import InMemoryConnections
+from tests.support.personal_data import Resident
+from tests.support.questions import NOW_S
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "personal-data.schema.json"
+WORD = "Zweibrücken"
+DELETED = {
+    "requests": 3,
+    "requestEvents": 2,
+    "conversations": 1,
+    "profiles": 2,
+    "profileRecords": 2,
+    "cachedAnswers": 6,
+    "usage": 1,
+    "limits": 1,
+}
+"""Of :meth:`Resident.move_in`."""
+
+
+class Killed(BaseException):
+    """The process is killed."""
+
+
+class Wire:
+    """A client that a test interrupts at one of its calls, before or after the service has carried it out."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.calls: list[str] = []
+        self.before: Callable[[int], None] = lambda _n: None
+        self.after: Callable[[int], None] = lambda _n: None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(**given: Any) -> Any:
+            self.calls.append(name)
+            n = len(self.calls)
+            self.before(n)
+            answer = getattr(self._client, name)(**given)
+            self.after(n)
+            return answer
+
+        return call
+
+
+class World:
+    """The table, a clock that only waiting moves, and the erasures of one user."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.wire = Wire(client)
+        self.now_s: float = NOW_S
+        self.connections = InMemoryConnections("socket-mara")
+        self.while_waiting: Callable[[], None] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        if seconds >= 1:
+            self.while_waiting()
+
+    def items(self, owner: str) -> OwnedItems:
+        return OwnedItems(self.wire, TABLE, owner, now_s=lambda: self.now_s, sleep=self.sleep)
+
+    def erase(self, owner: str, erasure_id: str = "e") -> Receipt:
+        items = self.items(owner)
+        receipt = Erasure(
+            items,
+            DynamoDbLog(self.wire, TABLE),
+            self.connections,
+            lambda: DynamoDbRevocations(self.wire, TABLE).revoke(owner, up_to=int(self.now_s)),
+            now_s=lambda: self.now_s,
+            sleep=self.sleep,
+            new_id=lambda: erasure_id,
+        ).run()
+        items.end()
+        return receipt
+
+    def stored(self) -> list[dict[str, Any]]:
+        return sorted(self.client.scan(TableName=TABLE)["Items"], key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+
+    def restore(self, items: list[dict[str, Any]]) -> None:
+        """Make the table hold these items and no others."""
+        gone = [{"DeleteRequest": {"Key": {name: one[name] for name in ("pk", "sk")}}} for one in self.stored()]
+        for requests in (gone, [{"PutRequest": {"Item": one}} for one in items]):
+            for at in range(0, len(requests), 25):
+                self.client.batch_write_item(RequestItems={TABLE: requests[at : at + 25]})
+
+    def besides(self, owner: str) -> list[dict[str, Any]]:
+        """All items but the owner's and the marker of a revocation."""
+        return [
+            one for one in self.stored() if kind_of(one, owner) is None and not one["pk"]["S"].startswith("revoked#")
+        ]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with requests_table(monkeypatch, STORE_CONFIG) as client:
+        yield World(client)
+
+
+def readable(items: list[dict[str, Any]]) -> str:
+    """All that can be read in items, compressed bodies too."""
+    import zlib
+
+    bodies = [zlib.decompress(bytes(one["body"]["B"])).decode() for one in items if "B" in one.get("body", {})]
+    return "\n".join((json.dumps(items, default=str, ensure_ascii=False), *bodies))
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+def test_nothing_is_left_of_an_erased_user_and_nobody_else_is_touched(world: World, tenant: str | None) -> None:
+    owner = "mara" if tenant is None else f"{tenant}/mara"
+    names = ("mara2", "amara", "x/mara", "mara/acme", "profiles#mara", "acme/mar", "%", "mara#")
+    Resident(world.client, names[0], "Wort", number=1).move_in()
+    for number, name in enumerate(names[1:], start=2):
+        other = Resident(world.client, name, "Wort", number=number)
+        other.ask(1)
+        other.converse()
+        other.limit()
+    before = world.stored()
+    Resident(world.client, owner, WORD, tenant=tenant).move_in()
+
+    receipt = world.erase(owner)
+
+    assert receipt.deleted == DELETED
+    assert (receipt.runs, receipt.asker, receipt.nameless_items) == (1, asker_of(owner), 0)
+    (marker,) = [one for one in world.stored() if one["pk"]["S"].startswith("revoked#")]
+    assert [one for one in world.stored() if one != marker] == before
+    assert WORD not in readable(world.stored())
+    assert "mara" not in readable([marker])
+
+
+def test_open_requests_are_cancelled_and_their_subscribers_told(world: World) -> None:
+    Resident(world.client, "mara", WORD).move_in()
+    world.erase("mara")
+    told = [json.loads(frame) for frame in world.connections.frames["socket-mara"]]
+    assert [(frame["type"], frame["code"]) for frame in told] == [("error", "cancelled")] * 2
+
+
+def test_a_worker_that_writes_late_resurrects_nothing(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    mara.move_in()
+    head = mara.log.head(mara.key(2))
+
+    def late() -> None:
+        """Everything that functions do which have not seen the erasure, once."""
+        world.while_waiting = lambda: None
+        with pytest.raises(RequestUnknown):  # the long event's own item was written before that
+            mara.write(head, Chunk(attempt=1, content=WORD * 2000))
+        mara.converse()
+        mara.cache("d" * 32, 7)
+        mara.profile("Cleo")
+        mara.use()
+        mara.begin(4)
+
+    world.while_waiting = late
+    receipt = world.erase("mara")
+    assert [one["pk"]["S"][:8] for one in world.stored()] == ["revoked#"]
+    assert receipt.deleted == DELETED | {
+        "requests": 4,
+        "requestEvents": 4,
+        "conversations": 2,
+        "profiles": 3,
+        "profileRecords": 3,
+        "cachedAnswers": 8,
+        "usage": 2,
+    }
+
+
+def test_the_last_reading_begins_when_no_function_that_began_before_can_write(world: World) -> None:
+    assert PROCESSOR_S > PROCESSOR_TIMEOUT_S
+    assert WORKER_S > WORKER_TIMEOUT_S
+    mara = Resident(world.client, "mara", WORD)
+    lease = mara.begin(1).lease_until
+    world.erase("mara")
+    assert world.now_s == lease + WORKER_S
+    world.erase("nobody")
+    assert world.now_s == lease + WORKER_S + PROCESSOR_S
+
+
+def test_a_request_keeps_its_items_until_its_part_of_the_limits_is_given_back(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    mara.begin(1)
+    reservation = attributes(pk=f"{mara.key(1).request_id}#mara", sk="reservation")
+    waits: list[int] = []
+
+    def settle() -> None:
+        waits.append(len(world.besides("")))
+        if len(waits) == 2:
+            world.client.delete_item(TableName=TABLE, Key=reservation)
+
+    world.client.put_item(TableName=TABLE, Item=reservation)
+    world.while_waiting = settle
+    assert world.erase("mara").deleted == {"requests": 1, "requestEvents": 1}
+    assert waits == [4, 4]  # the request with its long event, the reservation, the progress
+
+    mara.begin(2)
+    world.client.put_item(TableName=TABLE, Item=reservation)
+    world.while_waiting = lambda: None
+    begun = world.now_s
+    assert world.erase("mara").deleted == {"requests": 1, "requestEvents": 1, "reservations": 1}
+    assert world.now_s > begun + SETTLED_S
+
+
+def test_an_erasure_that_cannot_keep_up_says_so(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    mara.use()
+
+    def use_again(_n: int) -> None:
+        if world.wire.calls[-1] == "transact_write_items":
+            mara.use()
+
+    world.wire.after = use_again
+    with pytest.raises(ErasureIncomplete, match=f"after {MAX_SWEEPS} readings"):
+        world.erase("mara")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_erasure_interrupted_at_any_call_is_completed_by_the_next(world: World, when: str) -> None:
+    mara, eve = Resident(world.client, "mara", WORD), Resident(world.client, "eve", "Wort", number=1)
+    mara.begin(1)
+    mara.ask(2)
+    mara.converse()
+    mara.cache("a" * 32)
+    mara.profile("Ada")
+    eve.converse()
+    everything, others = world.stored(), world.besides("mara")
+    whole = world.erase("mara")
+    calls = len(world.wire.calls)
+    assert calls > 10
+    for n in range(1, calls + 1):
+        world.restore(everything)
+        world.wire = Wire(world.client)
+
+        def kill(at: int, n: int = n) -> None:
+            if at == n:
+                raise Killed
+
+        setattr(world.wire, when, kill)
+        world.now_s = NOW_S
+        with pytest.raises(Killed):
+            world.erase("mara", "first")
+        receipt = world.erase("mara", "second")
+        forgotten = when == "after" and n == calls  # killed when all was done
+        assert world.besides("mara") == others, (n, world.wire.calls)
+        assert not any(kind_of(one, "mara") for one in world.stored())
+        if not forgotten:
+            assert receipt.deleted == whole.deleted, (n, world.wire.calls)
+            begun_before = n > 1 or when == "after"
+            assert (receipt.erasure_id, receipt.runs) == (("first", 2) if begun_before else ("second", 1))
+
+
+def test_items_that_expire_meanwhile_are_not_counted(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    for scope in ("a", "b"):
+        mara.cache(scope * 32)
+    expiring = next(one for one in world.stored())
+
+    def expire(_n: int) -> None:
+        if world.wire.calls[-1] == "transact_write_items":
+            world.client.delete_item(TableName=TABLE, Key={name: expiring[name] for name in ("pk", "sk")})
+
+    world.wire.before = expire
+    assert world.erase("mara").deleted == {"cachedAnswers": 3}
+
+
+def test_what_an_earlier_release_stored_without_an_owner_is_counted_with_its_end(world: World) -> None:
+    Resident(world.client, "eve", "Wort").converse()
+    (item,) = world.stored()
+    world.client.put_item(TableName=TABLE, Item={name: value for name, value in item.items() if name != "owner"})
+    receipt = world.erase("mara")
+    assert (receipt.nameless_items, receipt.nameless_until) == (1, "2027-01-15T09:00:00Z")
+
+
+def test_a_table_that_cannot_be_read_fails_the_erasure(world: World) -> None:
+    world.client.delete_table(TableName=TABLE)
+    with pytest.raises(PersonalDataFault):
+        world.erase("mara")
+
+
+def export_of(world: World, owner: str, **told: Any) -> Export:
+    return exported(
+        world.items(owner),
+        DynamoDbLog(world.client, TABLE),
+        ProfileService(DynamoDbProfiles(world.client, TABLE)),
+        subject=owner,
+        tenant=None,
+        now_s=lambda: world.now_s,
+        **told,
+    )
+
+
+def test_an_export_has_everything_of_a_user_and_nothing_of_others(world: World) -> None:
+    Resident(world.client, "mara2", "Wort", number=1).move_in()
+    Resident(world.client, "mara", WORD).move_in()
+    export = export_of(world, "mara", account={"email": "m@example.com"}, refused_up_to=NOW_S)
+    assert [request.state for request in export.requests] == ["failed", "open", "open"]
+    assert export.requests[0].query == f"Where is {WORD}?"
+    assert [event["type"] for event in export.requests[0].events] == ["accepted", "attempt", "chunk", "error"]
+    assert [event["seq"] for event in export.requests[0].events] == [1, 2, 3, 4]
+    assert export.requests[0].events[2]["content"].startswith(WORD)  # type: ignore[union-attr]
+    (conversation,) = export.conversations
+    assert conversation.turns[0] == {
+        "requestId": "r",
+        "atMs": NOW_S * 1000,
+        "asked": f"Where is {WORD}?",
+        "query": f"Where is {WORD}?",
+        "answer": WORD,
+        "collections": None,
+    }
+    assert sorted(record.profile is None for record in export.profiles) == [False, True]
+    assert [answer.text for answer in export.cached_answers] == [WORD] * 3
+    assert [(month["sk"], month["requests"], month["tokens"]) for month in export.usage] == [("2027-01", 1, 700)]
+    assert [one["limits"] for one in export.limits] == ['{"requestsMinute": 3}']
+    assert "Wort" not in export.model_dump_json()
+
+
+def test_what_another_release_wrote_is_exported_as_it_is(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    mara.cache("a" * 32)
+    body = next(one for one in world.stored() if one["sk"]["S"].startswith("body#"))
+    newer = attributes(pk="notes#1", sk="note", owner="mara", text="x") | {
+        "flags": {"L": [{"BOOL": True}, {"NULL": True}]}
+    }
+    for item in (body | {"body": {"B": b"\x00newer"}}, newer):
+        world.client.put_item(TableName=TABLE, Item=item)
+    export = export_of(world, "mara")
+    assert export.cached_answers == ()
+    assert sorted(one["pk"] for one in export.others) == [f"cache#{'a' * 32}", "notes#1"]  # type: ignore[type-var]
+    assert [one["body"] for one in export.others if "body" in one] == ["AG5ld2Vy"]
+    assert next(one["flags"] for one in export.others if "flags" in one) == [True, None]
+    assert world.erase("mara").deleted == {"cachedAnswers": 2, "others": 1}
+
+
+def test_the_schema_in_the_docs_is_that_of_the_export() -> None:
+    told = "run: python -m cicada.personal_data.export > docs/personal-data.schema.json"
+    assert SCHEMA.read_text(encoding="utf-8") == schema(), told
