@@ -94,6 +94,7 @@ _OUTPUTS = {
     "Scopes": "scopes",
     "UserPoolId": "user_pool_id",
     "PageUrl": "page",
+    "UsageLimits": "usage_limits",
 }
 _VARIABLES = {
     "CICADA_URL": "url",
@@ -123,6 +124,7 @@ _OPTIONS = {
     "ingest_machine_arn": "--ingest-machine",
     "reranker_model_id": "--reranker",
     "expansion_model_id": "--expansion-model",
+    "usage_limits": "--stack-prefix",
 }
 
 
@@ -176,6 +178,11 @@ class Deployment:
     def user_pool_id(self) -> str | None:
         """Its user pool, where its users are Amazon Cognito's."""
         return self.values.get("user_pool_id")
+
+    @property
+    def usage_limits(self) -> str | None:
+        """What its settings limit use to, as JSON; None where its stacks were not asked."""
+        return self.values.get("usage_limits")
 
     @property
     def bucket(self) -> str:

@@ -18,7 +18,7 @@ from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.rights import EVERYTHING
-from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
+from cicada_cli import accounts, argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.aws import Aws
 from cicada_cli.chat import Chat, history_file, remembered_lines
@@ -37,6 +37,7 @@ from cicada_cli.evaluate import evaluate
 from cicada_cli.evaluate_citations import evaluate_citations
 from cicada_cli.evaluate_options import EvaluateOptions, add_arguments
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.limits import add_limits
 from cicada_cli.load import load, unload
 from cicada_cli.load_options import LoadOptions, add_load, add_unload
 from cicada_cli.login import add_login, login, logout, store_of_user, whoami
@@ -46,6 +47,7 @@ from cicada_cli.session import ClientSession
 from cicada_cli.shared_options import add_aws, add_connection, add_filter, add_index, add_metadata, add_scope
 from cicada_cli.text import clipped, one_line
 from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
+from cicada_cli.usage import add_usage
 from cicada_cli.users import add_users
 from cicada_cli.views import view_for
 
@@ -110,6 +112,8 @@ def build_parser() -> argparse.ArgumentParser:
     chatting.set_defaults(run=_chat)
 
     add_users(commands, _users, add_aws)
+    add_usage(commands, _accounts, add_aws)
+    add_limits(commands, _accounts, add_aws)
     add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, add_aws)
 
     add_load(commands, _load, add_index)
@@ -271,6 +275,14 @@ def _users(command: Callable[[argparse.Namespace, Deployment], Exit]) -> Callabl
     def run(args: argparse.Namespace) -> Exit:
         deployment = _deployment(args, users.NEEDS)
         return users.guarded(lambda: command(args, deployment))
+
+    return run
+
+
+def _accounts(command: accounts.Command, needs: Sequence[str]) -> accounts.Run:
+    def run(args: argparse.Namespace) -> Exit:
+        deployment = _deployment(args, needs)
+        return accounts.guarded(lambda: command(args, deployment))
 
     return run
 

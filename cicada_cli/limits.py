@@ -1,0 +1,290 @@
+"""``cicada limits``: what users, groups and the deployment may use, and the switch that stops all spending."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from cicada_cli.accounts import (
+    CHANGING,
+    READING,
+    Command,
+    Run,
+    SettingsOfUse,
+    add_deployment,
+    add_tenant,
+    add_user,
+    limit_options,
+    records_of,
+    user_named,
+)
+from cicada_cli.actor import actor_of
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit, UsageError
+from cicada_cli.index import store_of
+from cicada_cli.limit_words import UNITS, is_money, quantity
+from cicada_cli.listing import show_rows
+from cicada_cli.output import complain, console, say, say_json
+
+if TYPE_CHECKING:
+    from cicada.audit import Action, Change
+    from cicada.usage.accounts import Account
+    from cicada.usage.limits import Limits
+    from cicada.usage.records import Overrides
+
+COLUMNS = ("account", "limit", "most", "by")
+NONE = "none"
+"""What lifts a limit."""
+_NOT_OPTIONS = {"json": False, "user_pool": None, "table": None, "bucket": None}
+_NOT_OF_AWS = {"profile": None, "region": None, "endpoint_url": None, "stack_prefix": None}
+
+
+def add_limits(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[Command, Sequence[str]], Run],
+    add_aws: Callable[[argparse._ArgumentGroup], None],
+) -> None:
+    """Add the commands to the grammar; ``run`` carries one out, with what it must know."""
+    limits = commands.add_parser(
+        "limits", help="show or change limits on use", description="Show or change what users, groups and all may use."
+    )
+    limits.set_defaults(run=run(_show, READING), **_NOT_OPTIONS, **_NOT_OF_AWS)
+    actions = limits.add_subparsers(dest="action", metavar="ACTION")
+
+    showing = actions.add_parser("show", help="list the limits", description="List the limits that hold.")
+    showing.set_defaults(run=run(_show, READING))
+
+    setting = actions.add_parser(
+        "set", help="override limits", description="Override limits of the settings for a user, a group or everybody."
+    )
+    _add_account(setting)
+    for field, name in limit_options().items():
+        setting.add_argument(
+            f"--{field.replace('_', '-')}",
+            type=_dollars if is_money(name) else _whole,
+            default=argparse.SUPPRESS,
+            metavar="USD" if is_money(name) else "N",
+            help=f"{'US dollars ' if is_money(name) else ''}{UNITS[name]}; {NONE} lifts the limit",
+        )
+    setting.set_defaults(run=run(_set, CHANGING))
+
+    unsetting = actions.add_parser(
+        "unset", help="remove overrides", description="Let the limits of the settings hold again: these, or all."
+    )
+    _add_account(unsetting)
+    for field, name in limit_options().items():
+        unsetting.add_argument(
+            f"--{field.replace('_', '-')}",
+            dest="fields",
+            action="append_const",
+            const=field,
+            help=f"only this limit: {'US dollars ' if is_money(name) else ''}{UNITS[name]}",
+        )
+    unsetting.set_defaults(run=run(_unset, CHANGING))
+
+    stopping = actions.add_parser(
+        "stop", help="take no more questions", description="Refuse every question from now on."
+    )
+    stopping.set_defaults(run=run(_stop, CHANGING))
+    starting = actions.add_parser("start", help="take questions again", description="Take questions again.")
+    starting.set_defaults(run=run(_start, CHANGING))
+
+    for name, parser in actions.choices.items():
+        parser.add_argument("--json", action="store_true", help="a JSON object")
+        group = add_deployment(parser, add_aws)
+        if name != "show":
+            group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    account = parser.add_mutually_exclusive_group(required=True)
+    add_user(account)
+    account.add_argument("--group", metavar="GROUP", help="all members of a group together")
+    account.add_argument("--deployment", action="store_true", help="all users together")
+    add_tenant(parser)
+
+
+def _whole(text: str) -> int | None:
+    if text == NONE:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"must be a whole number, or {NONE}")
+    return int(text)
+
+
+def _dollars(text: str) -> float | None:
+    if text == NONE:
+        return None
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = -1
+    if not 0 <= usd < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be an amount in US dollars such as 2.50, or {NONE}")
+    return usd
+
+
+# --- commands ---
+
+
+def _show(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    settings, overrides = SettingsOfUse.of(deployment), records_of(deployment).overrides()
+    if args.json:
+        say_json(_plain(settings, overrides))
+        return Exit.DONE
+    if settings is None:
+        complain("the settings' limits are not known: the stacks were not asked, or are of an earlier release")
+    show_rows(COLUMNS, _rows(settings, overrides), console(), numbers=("most",))
+    if overrides.stopped:
+        complain("no question is taken: `cicada limits start` ends that")
+    return Exit.DONE
+
+
+def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    from cicada.usage.limits import Limits
+
+    names = limit_options()
+    given = {field: vars(args)[field] for field in names if field in vars(args)}
+    if not given:
+        raise UsageError("name a limit, such as --usd-day 2")
+    settings = SettingsOfUse.of(deployment)
+    for field, most in given.items():
+        _check_holds_a_question(names[field], most, settings)
+    account = _account(args, deployment, settings)
+    changes = Limits(**given)
+    stored = changes.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    with _recorded(deployment, "limits_set", _subject(account), **stored) as change:
+        before = records_of(deployment).set_limits(account, changes)
+        change.note(before=_written(before))
+    return _done(args, account, f"{_told(args)}: {_listed(changes)}. The next question goes by it.", before, stored)
+
+
+def _unset(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    account = _account(args, deployment, SettingsOfUse.of(deployment))
+    fields = args.fields or list(limit_options())
+    with _recorded(
+        deployment, "limits_unset", _subject(account), limits=[limit_options()[one] for one in fields]
+    ) as it:
+        before = records_of(deployment).unset_limits(account, fields)
+        it.note(before=_written(before))
+    return _done(args, account, f"{_told(args)}: the settings hold again.", before, {})
+
+
+def _stop(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    return _switch(args, deployment, stopped=True)
+
+
+def _start(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    return _switch(args, deployment, stopped=False)
+
+
+def _switch(args: argparse.Namespace, deployment: Deployment, *, stopped: bool) -> Exit:
+    with _recorded(deployment, "spending_stopped" if stopped else "spending_started", "deployment") as change:
+        before = records_of(deployment).stop(stopped)
+        change.note(stoppedBefore=before)
+    if args.json:
+        say_json({"stopped": stopped, "stoppedBefore": before})
+    elif stopped:
+        say("No question is taken any more; answers under way go on. `cicada limits start` ends that.")
+    else:
+        say("Questions are taken again.")
+    return Exit.DONE
+
+
+def _account(args: argparse.Namespace, deployment: Deployment, settings: SettingsOfUse | None) -> Account:
+    from cicada.usage.accounts import Account, user
+
+    if args.user is not None:
+        return user(user_named(args, deployment).owner)
+    if args.group is None:
+        return Account("deployment")
+    if settings is not None and args.group not in settings.limits.groups:
+        known = ", ".join(settings.limits.groups) or "none"
+        raise UsageError(
+            f"the use of {args.group} is not counted: usageLimits.groups of the settings does not name it (but {known})"
+        )
+    return Account("group", args.group)
+
+
+def _check_holds_a_question(name: str, most: float | None, settings: SettingsOfUse | None) -> None:
+    if settings is None or not most or name.startswith("requests"):
+        return
+    least = settings.request["usd" if is_money(name) else "tokens"]
+    if most < least:
+        raise UsageError(
+            f"{name}: must be 0, {NONE}, or at least {quantity(name, least)}: a question reserves so much before it is "
+            "answered"
+        )
+
+
+def _recorded(deployment: Deployment, action: Action, subject: str, **details: Any) -> AbstractContextManager[Change]:
+    from cicada.audit import record
+
+    return record(store_of(deployment), action, actor=actor_of(deployment.aws), subject=subject, details=details)
+
+
+# --- what is shown ---
+
+
+def _subject(account: Account) -> str:
+    return f"{account.kind}/{account.name}" if account.name else account.kind
+
+
+def _told(args: argparse.Namespace) -> str:
+    if args.user is not None:
+        return str(args.user)
+    return "everybody" if args.group is None else f"the group {args.group}"
+
+
+def _written(limits: Limits) -> Mapping[str, Any]:
+    return limits.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _listed(limits: Limits) -> str:
+    return ", ".join(f"{name} {most}" for name, most in _amounts(_written(limits)))
+
+
+def _amounts(limits: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, most in limits.items():
+        yield name, NONE if most is None else quantity(name, most)
+
+
+def _done(args: argparse.Namespace, account: Account, told: str, before: Limits, changed: Mapping[str, Any]) -> Exit:
+    if args.json:
+        say_json({"account": account.kind, "name": account.name, "before": _written(before), "set": changed})
+    else:
+        say(told)
+    return Exit.DONE
+
+
+def _rows(settings: SettingsOfUse | None, overrides: Overrides) -> Iterator[tuple[str, ...]]:
+    """The limits: those of the settings, then what stands in their place."""
+    if settings is not None:
+        limits = settings.limits
+        for account, stated in (
+            ("each user", limits.user),
+            *((f"each member of {group}", each) for group, each in limits.members.items()),
+            *((f"the group {group}", pool) for group, pool in limits.groups.items()),
+            ("everybody", limits.deployment),
+        ):
+            for name, most in _amounts(stated.model_dump(mode="json", by_alias=True, exclude_none=True)):
+                yield account, name, most, "settings"
+    for account_of, changed in sorted(overrides.limits.items(), key=lambda one: _subject(one[0])):
+        told = {"user": f"the user {account_of.name}", "group": f"the group {account_of.name}"}
+        for name, most in _amounts(_written(changed)):
+            yield told.get(account_of.kind, "everybody"), name, most, "override"
+
+
+def _plain(settings: SettingsOfUse | None, overrides: Overrides) -> dict[str, Any]:
+    stated = None if settings is None else settings.limits.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {
+        "stopped": overrides.stopped,
+        "request": None if settings is None else settings.request,
+        "settings": stated,
+        "overrides": [
+            {"account": account.kind, "name": account.name, "limits": _written(limits)}
+            for account, limits in overrides.limits.items()
+        ],
+    }
