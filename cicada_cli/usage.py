@@ -57,6 +57,11 @@ def add_usage(
     add_deployment(parser, add_aws)
 
 
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
 def _month(text: str) -> str:
     if re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text) is None:
         raise argparse.ArgumentTypeError("must be a month such as 2026-11")
@@ -64,7 +69,7 @@ def _month(text: str) -> str:
 
 
 def _usage(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    now = datetime.now(UTC)
+    now = utc_now()
     month = args.month or f"{now:%Y-%m}"
     records = records_of(deployment)
     reading = Reading(records, records.overrides(), SettingsOfUse.of(deployment), month, now)
