@@ -99,7 +99,7 @@ def add_limits(
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
-    account = parser.add_mutually_exclusive_group(required=True)
+    account = parser.add_mutually_exclusive_group()
     add_user(account)
     account.add_argument("--group", metavar="GROUP", help="all members of a group together")
     account.add_argument("--deployment", action="store_true", help="all users together")
@@ -198,8 +198,10 @@ def _account(args: argparse.Namespace, deployment: Deployment, settings: Setting
 
     if args.user is not None:
         return user(user_named(args, deployment).owner)
-    if args.group is None:
+    if args.deployment:
         return Account("deployment")
+    if args.group is None:
+        raise UsageError("name an account: --user, --group or --deployment")
     if settings is not None and args.group not in settings.limits.groups:
         known = ", ".join(settings.limits.groups) or "none"
         raise UsageError(

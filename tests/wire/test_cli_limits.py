@@ -236,6 +236,7 @@ def test_the_switch_is_turned_and_seen(service: Service, run: Run, records: Dyna
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--usd-day", "3"), "name an account: --user, --group or --deployment"),
         (("--user", "ann"), "name a limit, such as --usd-day 2"),
         (("--user", "ann", "--usd-day", "0.3"), "usdDay: must be 0, none, or at least $0.40: a question reserves"),
         (("--deployment", "--tokens-day", "5"), "tokensDay: must be 0, none, or at least 120,000"),
