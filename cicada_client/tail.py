@@ -153,7 +153,7 @@ class RequestTail:
             offered=found.offered if found else False,
             query=found.query if found else None,
             reused=found.reused if found else None,
-            degraded=found.degraded if found else (),
+            degraded=(*(found.degraded if found else ()), *(done.degraded if done else ())),
             citations=tuple(self._citations),
             not_attributed=self._not_attributed,
             route=self._accepted.route if self._accepted else None,

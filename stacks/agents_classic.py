@@ -31,6 +31,7 @@ from cicada.retrieval.ports import Retriever
 from stacks.bedrock import invoke_statements, model_role
 from stacks.data import DataStack
 from stacks.function import CicadaFunction
+from stacks.guardrail import DeployedGuardrail
 from stacks.keys import TABLE_READER
 from stacks.layers import Layers
 from stacks.settings import Settings
@@ -59,6 +60,7 @@ class ClassicAgents(Construct):
         settings: Settings,
         data: DataStack,
         layers: Layers,
+        guardrail: DeployedGuardrail | None = None,
     ) -> None:
         """Make them.
 
@@ -68,6 +70,7 @@ class ClassicAgents(Construct):
             settings: the deployer's.
             data: where index, requests and profiles are.
             layers: the stack's.
+            guardrail: checks what they are asked and answer.
 
         Raises:
             ValueError: the agents do not fit into the service's limits.
@@ -75,6 +78,7 @@ class ClassicAgents(Construct):
         super().__init__(scope, id)
         self._settings = settings
         self._data = data
+        self._guardrail = guardrail
         self._model_id = settings.agents.model_id or settings.models.generation_model_id
         self._function = self._action_function(layers)
         self._role = self._agents_role()
@@ -143,6 +147,11 @@ class ClassicAgents(Construct):
         )
         return function
 
+    def _checks(self) -> tuple[str, ...]:
+        """What tells one guardrail from another, in a definition."""
+        guardrail = self._settings.guardrail
+        return (guardrail.model_dump_json(include={"id", "version", "create"}),) if guardrail.named() else ()
+
     def _agents_role(self) -> iam.Role:
         return model_role(
             self,
@@ -151,7 +160,7 @@ class ClassicAgents(Construct):
             model_id=self._model_id,
             more_regions=self._settings.models.destination_regions,
             description="Agents in Amazon Bedrock: their model",
-            more=self._looked_up(),
+            more=[*self._looked_up(), *([] if self._guardrail is None else [self._guardrail.use()])],
         )
 
     def _looked_up(self) -> list[iam.PolicyStatement]:
@@ -171,6 +180,7 @@ class ClassicAgents(Construct):
         tools = [tool for tool in offered(kind) if not (reads_only and tool.writes)]
         name = f"{kind}-reading" if reads_only else kind
         id = name.title().replace("-", "")
+        guardrail = self._guardrail
         if not MIN_INSTRUCTION_CHARS <= len(instruction) <= MAX_INSTRUCTION_CHARS:
             allowed = f"{MIN_INSTRUCTION_CHARS} to {MAX_INSTRUCTION_CHARS}"
             raise ValueError(f"the {kind} agent's instruction has not {allowed} characters")
@@ -188,6 +198,11 @@ class ClassicAgents(Construct):
             instruction=instruction,
             idle_session_ttl_in_seconds=SESSION_TTL_S,
             auto_prepare=True,
+            guardrail_configuration=None
+            if guardrail is None
+            else bedrock.CfnAgent.GuardrailConfigurationProperty(
+                guardrail_identifier=guardrail.id, guardrail_version=guardrail.version
+            ),
             action_groups=[
                 _group(
                     READING_GROUP,
@@ -225,7 +240,7 @@ class ClassicAgents(Construct):
             agent_id=agent.attr_agent_id,
             agent_alias_name=ALIAS,
             # An alias points at the version that was made of the agent when the alias was last changed.
-            description=f"Definition {_digest(instruction, self._model_id, *reading, *in_worker)}",
+            description=f"Definition {_digest(instruction, self._model_id, *self._checks(), *reading, *in_worker)}",
         )
 
 

@@ -9,6 +9,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from stacks import guardrail
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
@@ -48,6 +49,7 @@ class AnsweringStack(Stack):
                 "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": data.address("https"),
             },
         )
+        self.guardrail = guardrail.of(self, settings)
         self.answer = self._answer()
         self.exhausted = self._functions.make("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
         self._allow_log(self.exhausted, "DeleteItem", "GetItem", "PutItem", "UpdateItem")
@@ -85,7 +87,10 @@ class AnsweringStack(Stack):
         if settings.agents.adapter == "classic":
             from stacks.agents_classic import ClassicAgents
 
-            ClassicAgents(self, "Agents", settings=settings, data=data, layers=layers).serve(self.answer)
+            agents = ClassicAgents(
+                self, "Agents", settings=settings, data=data, layers=layers, guardrail=self.guardrail
+            )
+            agents.serve(self.answer)
         elif settings.agents.adapter == "harness":
             from stacks.agents_harness import HarnessAgents
 
@@ -131,6 +136,8 @@ class AnsweringStack(Stack):
                 )
             )
         allow_keys(answer, models, self._text_models())
+        if self.guardrail is not None:
+            answer.allow_statement(self.guardrail.use())
         return answer
 
     def _needs_sdk(self) -> bool:
@@ -221,6 +228,7 @@ class AnsweringStack(Stack):
             "CONVERSATION_MAX_AGE_S": conversation.max_age_hours * 3600,
             **settings.profiles.environment(),
             **endpoint_environment(models, self._text_models()),
+            **({} if self.guardrail is None else self.guardrail.environment()),
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
         }
         return {name: str(value) for name, value in values.items() if value is not None}

@@ -22,6 +22,7 @@ from stacks.answer_settings import (
     Retrieval,
 )
 from stacks.auth_settings import AuthSettings
+from stacks.guardrail_settings import GuardrailSettings
 from stacks.ingest_settings import Ingest
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
@@ -44,6 +45,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "page": PageSettings,
     "budget": Budget,
     "citations": CitationsSettings,
+    "guardrail": GuardrailSettings,
     "cache": Cache,
     "conversation": ConversationSettings,
     "recovery": RecoverySweepSettings,

@@ -26,6 +26,7 @@ from stacks.answer_settings import (
 )
 from stacks.auth_settings import RESERVED_IN_DOMAINS, AuthSettings
 from stacks.bedrock_regions import why_not_from
+from stacks.guardrail_settings import GuardrailSettings
 from stacks.ingest_settings import Ingest
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
@@ -111,6 +112,7 @@ class Settings(Group):
     page: PageSettings = PageSettings()
     budget: Budget = Budget()
     citations: CitationsSettings = CitationsSettings()
+    guardrail: GuardrailSettings = GuardrailSettings()
     cache: Cache = Cache()
     conversation: ConversationSettings = ConversationSettings()
     recovery: RecoverySweepSettings = RecoverySweepSettings()

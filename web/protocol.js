@@ -118,6 +118,7 @@ export const MAX_EPISODES = 20;
  * @property {number} expiresAtMs  since the epoch
  * @typedef {object} Complete
  * @property {"complete"} type
+ * @property {string[]} degraded
  * @property {Strategy} answeredBy
  * @property {string} model
  * @property {boolean} grounded
@@ -297,6 +298,7 @@ function readEvent(raw) {
     case "complete":
       return {
         type: "complete",
+        degraded: list(raw.degraded, (one) => text(one.message) || null),
         answeredBy: text(raw.answeredBy),
         model: text(raw.model),
         grounded: raw.grounded === true,

@@ -147,6 +147,7 @@ export class RequestTail {
         break;
       case "complete":
         this.strategy = event.answeredBy || this.strategy;
+        this.degraded = [...this.degraded, ...event.degraded];
         break;
       case "error":
         if (event.failed.at(-1)?.code === WITHHELD) this.#rewind();

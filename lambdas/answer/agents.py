@@ -70,7 +70,7 @@ def build_agents(
         return profile_service.list(subject, "theory")
 
     def agent(kind: AgentKind) -> GuardedAgent:
-        return GuardedAgent(_agent(settings, kind, bedrock), breakers, breaker)
+        return GuardedAgent(_checked(settings, _agent(settings, kind, bedrock, models), models), breakers, breaker)
 
     strategies: dict[StrategyName, Strategy] = {
         "profile_agent": AgentStrategy(
@@ -107,7 +107,17 @@ def _model_id(settings: AnswerSettings) -> str:
     return settings.agents_model_id or settings.generation_model_id
 
 
-def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]) -> Agent:
+def _checked(settings: AnswerSettings, agent: Agent, models: ModelFactory) -> Agent:
+    """An agent behind the guardrail's checks that its service does not make itself."""
+    checks = models.checks()
+    if checks is None or settings.agents_adapter == "classic":
+        return agent
+    from cicada.agents.checked import CheckedAgent
+
+    return CheckedAgent(agent, checks, answers=settings.agents_adapter == "harness")
+
+
+def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any], models: ModelFactory) -> Agent:
     """The adapter of one agent."""
     deployed, model_id = settings.agents_deployed.get(kind, {}), _model_id(settings)
     match settings.agents_adapter:
@@ -121,6 +131,7 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
                 DeployedAgent(deployed["agentId"], deployed["aliasId"], model_id),
                 DeployedAgent(deployed["readingAgentId"], deployed["readingAliasId"], model_id),
                 max_turn_tokens=settings.agents_max_turn_tokens,
+                blocked_message=settings.guardrail_message,
             )
         case "harness":
             from cicada.agents.harness.agent import HarnessAgent
@@ -143,6 +154,7 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
             return ConverseAgent(
                 bedrock(),
                 model_id,
+                guardrail=models.guardrail,
                 max_turn_tokens=settings.agents_max_turn_tokens,
                 temperature=settings.temperature,
                 top_p=settings.top_p,

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from wiring import build
 
 from cicada.answering.workflow import AttemptTask
-from cicada.errors import CacheMiss, CicadaError
+from cicada.errors import AnswerBlocked, CacheMiss, CicadaError
 from cicada.identity import asker_of
 from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
@@ -37,7 +37,12 @@ def _count_look_up(use: str) -> None:
         _count("CacheHits", Use=use)
 
 
-runner = build(AnswerSettings.read(os.environ), on_happening=_count_happening, on_look_up=_count_look_up)
+runner = build(
+    AnswerSettings.read(os.environ),
+    on_happening=_count_happening,
+    on_look_up=_count_look_up,
+    on_unchecked=lambda: _count("GuardrailFailures"),
+)
 
 
 @metrics.log_metrics(capture_cold_start_metric=True)
@@ -62,6 +67,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
         logger.error("attempt failed unexpectedly", extra={"kind": kind, "traceback": places})
         metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
         raise CicadaError(kind) from None
+    if ended.code == AnswerBlocked.code:
+        _count("AnswersBlocked")
     if ended.metrics is not None:
         metrics.add_metric(name="AnswersComplete", unit=MetricUnit.Count, value=1)
         metrics.add_metric(name="AnswerLatency", unit=MetricUnit.Milliseconds, value=ended.metrics.latency_ms)

@@ -42,6 +42,7 @@ from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.embedding_cache import CachingEmbedder
 from cicada.models.factory import ModelFactory
+from cicada.models.guardrail import Guardrail, GuardrailWatch
 from cicada.models.ports import Embedder, TextModel
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
@@ -57,12 +58,18 @@ GroundedStrategy = Literal["hybrid", "rag", "cag"]
 
 
 def build(
-    settings: AnswerSettings, *, on_happening: Callable[[str, Happening], None], on_look_up: Callable[[str], None]
+    settings: AnswerSettings,
+    *,
+    on_happening: Callable[[str, Happening], None],
+    on_look_up: Callable[[str], None],
+    on_unchecked: Callable[[], None],
 ) -> AttemptRunner:
     """The runner of a worker's attempts.
 
-    ``on_happening`` gets the changes of circuit breakers, ``on_look_up`` the results of cache lookups.
+    ``on_happening`` gets the changes of circuit breakers, ``on_look_up`` the results of cache lookups; ``on_unchecked``
+    is called for every text that the guardrail failed to check.
     """
+    watch = GuardrailWatch(on_unchecked)
     store = store_for_answers(settings.index_bucket)
     reader = IndexReader(
         store, embedding_model_id=settings.embedding_model_id, dimensions=settings.embedding_dimensions
@@ -88,7 +95,7 @@ def build(
         store=store,
         client=boto3.client,
     )
-    models = _models(settings)
+    models = _models(settings, watch)
     # One permit covers all searches of a pipeline: separate ones would compete for the breaker's probe.
     retriever = GuardedRetriever(_retriever(settings, searches, embedder, models, breakers), breakers)
     kept = _kept_answers(settings, embedder, models, breakers, on_look_up) if settings.cache_enabled else None
@@ -142,6 +149,7 @@ def build(
         breakers=breakers,
         sinks=sinks,
         changes=agents.changes,
+        unchecked=watch.take_unchecked,
         budget=RequestBudget(
             settings.request_time_s,
             settings.request_tokens,
@@ -214,16 +222,33 @@ def _version_of_answers(settings: AnswerSettings) -> str:
     if pipeline != "standard":
         shape = (*shape, pipeline, settings.reranker_model_id, settings.expansion_model_id, settings.direct_model_id)
     shape = (*shape, *knowledge_shape(settings))
+    if settings.guardrail_id:
+        shape = (*shape, settings.guardrail_id, settings.guardrail_version)
     return "/".join(map(str, shape))
 
 
-def _models(settings: AnswerSettings) -> ModelFactory:
+def _models(settings: AnswerSettings, watch: GuardrailWatch) -> ModelFactory:
     return ModelFactory(
         bedrock=_bedrock,
         secrets=_secrets,
         endpoints=settings.model_endpoints,
         temperature=settings.temperature,
         top_p=settings.top_p,
+        guardrail=_guardrail(settings, watch),
+    )
+
+
+def _guardrail(settings: AnswerSettings, watch: GuardrailWatch) -> Guardrail | None:
+    if not settings.guardrail_id:
+        return None
+    return Guardrail(
+        settings.guardrail_id,
+        settings.guardrail_version,
+        stream=settings.guardrail_stream,
+        grounding=settings.guardrail_grounding,
+        on_failure=settings.guardrail_on_failure,
+        message=settings.guardrail_message,
+        watch=watch,
     )
 
 

@@ -258,7 +258,8 @@ def test_another_stop_is_an_error_of_its_own_that_carries_the_tokens_it_took(rea
     text_model = model(stopping(reason, EVENTS[-1]))
     with pytest.raises(AnswerIncomplete) as raised:
         read(text_model)
-    assert type(raised.value) is kind
+    assert isinstance(raised.value, kind)
+    assert raised.value.code == kind.code
     assert str(raised.value) == reason
     assert raised.value.usage == Usage(input_tokens=7, output_tokens=2, cache_read_tokens=3)
     assert text_model._client.calls == 1

@@ -230,9 +230,10 @@ class AnswerBlocked(AnswerIncomplete):
     code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
     final = True
 
-    def __init__(self, message: str = "", *, told: str | None = None) -> None:
+    def __init__(self, message: str = "", *, told: str | None = None, by_guardrail: bool = False) -> None:
         """``told`` is the guardrail's configured message; its first :data:`MAX_BLOCKED_MESSAGE_CHARS` are shown."""
         super().__init__(message)
+        self.by_guardrail = by_guardrail
         if told is not None and told.strip():
             self.told = told.strip()[:MAX_BLOCKED_MESSAGE_CHARS]
 
@@ -493,3 +494,13 @@ class SettingsInvalid(CicadaError):
     """A setting is missing or out of range; the message names it."""
 
     code, told = "settings_invalid", "The deployment's settings are not valid."
+
+
+def raise_final(error: BaseException) -> None:
+    """Raise an error that ends its request; for callers that can do without the call that failed.
+
+    A model's own filter is such a failure there: it says something of one call. A guardrail is the deployment's word.
+    """
+    ends = error.by_guardrail if isinstance(error, AnswerBlocked) else isinstance(error, CicadaError) and error.final
+    if ends:
+        raise error

@@ -22,6 +22,7 @@ Step = Literal[
     "gathered",
     "retrieved",
     "tool_call",
+    "guardrail",
     "model_call",
     "fault",
     "superseded",
@@ -45,6 +46,7 @@ and, if an attempt's worker wrote it, ``strategy``:
   the context was gathered from what collections declare
 - ``retrieved``: found, used, used_from_cache, searched, engine, index_version, took_ms, cache_ms, degraded
 - ``tool_call``: tool, by (code, model), given_chars, reply_chars, took_ms, sources (so far), repeated, fault
+- ``guardrail``: outcome (blocked, masked, unchecked, failed), blocked, masked (kinds of policies), why
 - ``model_call``: purpose, model_id, calls, input_tokens, output_tokens, cost_usd, took_ms, first_piece_ms, fault
 - ``fault``: code, why, dependency, attempt; other steps show what followed
 - ``superseded``: why, attempt; another attempt, or the request's end, came first

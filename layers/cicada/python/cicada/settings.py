@@ -191,6 +191,18 @@ class AnswerSettings(ProfileSettings):
     citations_judge_time_s: Annotated[float, Field(gt=0)] = 4.0
     citations_judge_cost_usd: Annotated[float, Field(gt=0)] = 0.02
 
+    guardrail_id: str = ""
+    """The id or ARN of the guardrail that checks questions and answers; none when empty."""
+    guardrail_version: str = ""
+    guardrail_stream: Literal["sync", "async"] = "sync"
+    """Whether text is shown only after its check."""
+    guardrail_grounding: bool = False
+    """Whether answers are checked against their passages."""
+    guardrail_on_failure: Literal["closed", "open"] = "closed"
+    """Whether a text that could not be checked is used."""
+    guardrail_message: str = ""
+    """What the guardrail says in place of a blocked text, where that is known."""
+
     cache_enabled: bool = True
     """Whether grounded answers are stored in the semantic cache and reused."""
     cache_sharing: Literal["user", "tenant", "deployment"] = "user"

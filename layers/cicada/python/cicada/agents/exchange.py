@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from xml.sax.saxutils import escape
 
 from cicada.agents.instructions import user_turn
 from cicada.agents.ports import AgentTask, Tool, ToolReply
 from cicada.models.converse import StreamedTurn
-from cicada.models.ports import Usage
+from cicada.models.guardrail import GuardrailUse
+from cicada.models.ports import Prompt, Usage
 from cicada.models.structured_output import form_schema
 from cicada.text.tokens import estimated_tokens
 
@@ -20,10 +22,12 @@ _CHARS_A_TOKEN = 3
 class AgentExchange:
     """A task, the tools that are offered, and what was said so far."""
 
-    def __init__(self, task: AgentTask, tools: Sequence[Tool[Any]]) -> None:
-        """Calls that were made already appear as if the model had made them."""
+    def __init__(self, task: AgentTask, tools: Sequence[Tool[Any]], guard: GuardrailUse | None = None) -> None:
+        """Calls that were made already appear as if the model had made them. ``guard`` checks the question."""
+        self.guard = guard or GuardrailUse(None)
         self.system = task.instructions
-        self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": user_turn(task.question)}]}]
+        asked = Prompt(self.system, user_turn(task.question), checked=escape(task.question))
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": self.guard.content(asked)}]
         specs = [
             {"name": tool.name, "description": tool.description, "inputSchema": {"json": form_schema(tool.form)}}
             for tool in tools

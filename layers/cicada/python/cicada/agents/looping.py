@@ -17,6 +17,7 @@ from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
 from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import StreamedTurn
+from cicada.models.guardrail import Guardrail, GuardrailUse
 from cicada.models.model_ids import LEARNT, Sampling, tool_sampling
 from cicada.models.openai_events import ThoughtFilter
 from cicada.models.ports import STOPPED, CountedCallScope, Finished, ModelUse, Stopped, TextDelta, Usage
@@ -94,6 +95,7 @@ class TurnOptions(Pacing, total=False):
     temperature: float | None
     top_p: float | None
     sampling: Sampling
+    guardrail: Guardrail | None
 
 
 class LoopingAgent(BedrockModel, ABC):
@@ -114,13 +116,18 @@ class LoopingAgent(BedrockModel, ABC):
         top_p: float | None = None,
         silence_s: float = SILENCE_S,
         sampling: Sampling = LEARNT,
+        guardrail: Guardrail | None = None,
         **pacing: Unpack[Pacing],
     ) -> None:
-        """``client`` is configured by :func:`cicada.models.bedrock.bedrock_client_config`; the model can use tools."""
+        """``client`` is configured by :func:`cicada.models.bedrock.bedrock_client_config`; the model can use tools.
+
+        ``guardrail`` checks the question and the turns' texts, where the service knows guardrails.
+        """
         super().__init__(client, model_id)
         self._max_turn_tokens = max_turn_tokens
         self._wanted = tool_sampling(model_id, temperature, top_p)
         self._sampling = sampling
+        self._guardrail = guardrail
         self._streaming = Streaming(model_id, silence_s=silence_s, **pacing)
         self._clock = self._streaming.clock
 
@@ -134,7 +141,7 @@ class LoopingAgent(BedrockModel, ABC):
             yield from self._run(task, tools, limits)
 
     def _run(self, task: AgentTask, tools: Tools, limits: SearchLimits) -> Generator[AgentStep, None, None]:
-        exchange = AgentExchange(task, tools.tools)
+        exchange = AgentExchange(task, tools.tools, GuardrailUse(self._guardrail))
         text = HeldText()
         usage = Usage()
         malformed = 0

@@ -36,6 +36,7 @@ from cicada.errors import (
     ProfileInvalid,
     ProfileUnknown,
     ToolInvalid,
+    raise_final,
 )
 from cicada.models.ports import Stopped
 from cicada.models.structured_output import OutputMisfit, read_form
@@ -232,6 +233,7 @@ class ToolRunner:
             self._record("model", tool, written, 0, started, fault=OutOfTime.code)
             raise
         except CicadaError as error:
+            raise_final(error)
             return self._refused(call, tool, written, started, error)
         reply = ToolReply(call.call_id, tool.name, bounded(_told(result)))
         self._record("model", tool, written, len(reply.text), started)

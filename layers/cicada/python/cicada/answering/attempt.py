@@ -40,6 +40,7 @@ from cicada.delivery.record import LogEntry, RequestHead, RequestKey
 from cicada.errors import (
     CicadaError,
     DeliveryUnavailable,
+    GuardrailUnavailable,
     IndexFailure,
     OutOfTime,
     RequestUnknown,
@@ -68,6 +69,9 @@ logger = logging.getLogger(__name__)
 
 SETTLE_S = 2.0
 """How long a failed attempt may take to store what the next ones can use."""
+UNCHECKED = Degraded(
+    code=GuardrailUnavailable.code, message="The guardrail could not be asked: not all of this answer was checked."
+)
 KEEPING_RESERVE_S = 5.0
 """With less time left, a complete answer is not given to the sinks."""
 
@@ -82,6 +86,8 @@ class AttemptOutcome:
 
     outcome: Literal["answered", "superseded", "ended"]
     metrics: Metrics | None = None
+    code: str | None = None
+    """Of the error that ended the request here."""
 
 
 @dataclass
@@ -93,6 +99,8 @@ class _Progress:
     retrieved: Retrieved | None = None
     degraded: tuple[Degraded, ...] = ()
     """What the question lacked before its search."""
+    unchecked: bool = False
+    """The guardrail could not check all of it."""
 
 
 class AttemptRunner:
@@ -110,6 +118,7 @@ class AttemptRunner:
         breakers: DependencyChecker | None = None,
         sinks: Sequence[AnswerSink] = (),
         changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: (),
+        unchecked: Callable[[], bool] = lambda: False,
         budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
         concurrency: Concurrency = THREADS,
@@ -125,6 +134,7 @@ class AttemptRunner:
             conversation: completes follow-up questions; without it none are completed.
             breakers: skip a strategy whose dependency is down; without them every strategy is tried.
             changes: the profile changes of earlier attempts at a request, from the profiles' records.
+            unchecked: whether a text was used that the guardrail failed to check, since the last call.
         """
         self._log = log
         self._connections = connections
@@ -135,6 +145,7 @@ class AttemptRunner:
         self._breakers = breakers
         self._sinks = sinks
         self._changes = changes
+        self._unchecked = unchecked
         self._budget = budget or RequestBudget()
         self._starter = AttemptStarter(log, self._budget, now_s)
         self._limits = limits
@@ -234,6 +245,7 @@ class AttemptRunner:
             with driver:
                 progress = _Progress(self._asked(head, rights, driver, made))
                 self._deliver_lost_receipts(head, driver)
+                self._unchecked()  # what an earlier attempt left
                 try:
                     answered = self._deliver(strategy, progress, driver, attempt_budget)
                 except Stopped as stopped:
@@ -261,6 +273,7 @@ class AttemptRunner:
                     changes=answered.changes,
                     failed=head.failed,
                     metrics=metrics,
+                    degraded=self._left_unchecked(progress),
                 )
                 driver.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
@@ -273,7 +286,8 @@ class AttemptRunner:
                 raise
             return self._end_by(error, outbox.head, strategy.name, made)
         log_complete(complete)
-        self._keep(progress, strategy.name, answered, until=keep_until)
+        if not progress.unchecked:
+            self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
 
     def _end_by(
@@ -287,7 +301,14 @@ class AttemptRunner:
         except DeliveryUnavailable as unavailable:
             raise error from unavailable
         self._take_back(head, made)
-        return AttemptOutcome("ended" if ended else "superseded")
+        return AttemptOutcome("ended", code=error.code) if ended else AttemptOutcome("superseded")
+
+    def _left_unchecked(self, progress: _Progress) -> tuple[Degraded, ...]:
+        """What to tell the client, if the guardrail has failed since it was last told."""
+        if not self._unchecked():
+            return ()
+        progress.unchecked = True
+        return (UNCHECKED,)
 
     def _asked(
         self, head: RequestHead, rights: AttemptRights, driver: DeliveryDriver, made: list[ProfileWritten]
@@ -375,7 +396,8 @@ class AttemptRunner:
                         progress.text += step.text
                         driver.text(step.text)
                     case Retrieved():
-                        step = replace(step, degraded=(*progress.degraded, *step.degraded))
+                        degraded = (*progress.degraded, *step.degraded, *self._left_unchecked(progress))
+                        step = replace(step, degraded=degraded)
                         progress.retrieved = step
                         driver.event(fit_sources(_sources(attempt, progress.asked, step)))
                     case Answered():

@@ -20,7 +20,7 @@ from cicada.citations.judging import (
     verdicts_of,
 )
 from cicada.conversation.one_call_budget import OneCallBudget
-from cicada.errors import BudgetSpent, CicadaError, ModelError
+from cicada.errors import BudgetSpent, CicadaError, ModelError, raise_final
 from cicada.models.ports import Prompt, StructuredModel, Usage
 from cicada.models.prices import cost
 from cicada.request_trace import log_fault
@@ -68,6 +68,7 @@ class CitationJudge:
                 fault, calls = error.code, 1 - call_scope.calls_left
                 usage = error.usage or Usage(reported=False) if isinstance(error, ModelError) else usage
                 log_fault(logger, "citations not judged", error)
+                raise_final(error)
                 return {}
             finally:
                 if calls:

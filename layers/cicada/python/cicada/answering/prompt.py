@@ -97,12 +97,13 @@ def rag_prompt(query: str, sources: Sequence[Source], *, in_parts: bool = False)
     """The grounded prompt; ``in_parts`` for a complex question. Texts are escaped: no passage can close its element."""
     passages = "\n".join(_passage(source) for source in sources)
     system = RAG_SYSTEM + IN_PARTS if in_parts else RAG_SYSTEM
-    return Prompt(system, f"<passages>\n{passages}\n</passages>\n\n{_question(query)}")
+    user = f"<passages>\n{passages}\n</passages>\n\n{_question(query)}"
+    return Prompt(system, user, checked=escape(query), sources=passages)
 
 
 def direct_prompt(query: str) -> Prompt:
     """The prompt without passages."""
-    return Prompt(DIRECT_SYSTEM, _question(query))
+    return Prompt(DIRECT_SYSTEM, _question(query), checked=escape(query))
 
 
 def offer_notice(count: int) -> str:

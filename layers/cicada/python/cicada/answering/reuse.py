@@ -12,7 +12,7 @@ from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
 from cicada.breakers.dependencies import CACHE
 from cicada.concurrency import Concurrency
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, raise_final
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Degraded, Reused, Source
 from cicada.request_trace import log_fault
@@ -133,6 +133,7 @@ class ParallelLookup:
             budget_s = min(CACHE_BUDGET_S, attempt_budget.time_left_s())
             looked = self.cache.look_up(asked, version, AttemptLimits(attempt_budget), time_budget_s=budget_s)
         except CicadaError as error:
+            raise_final(error)
             log_fault(logger, "answered without earlier answers", error, dependency=CACHE)
             return None, (_UNAVAILABLE,)
         return (None if looked.use == "miss" else looked), ()

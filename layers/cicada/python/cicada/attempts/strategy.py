@@ -139,7 +139,7 @@ class QuestionCompleter(Protocol):
     def complete(
         self, question: Question, subject: str, readable: Callable[[], Readable], attempt_budget: AttemptBudget
     ) -> Standalone:
-        """Complete a question. Raises only Stopped: other failures are reported in ``degraded``."""
+        """Complete a question. Raises only Stopped and AnswerBlocked: other failures are in ``degraded``."""
         ...
 
 

@@ -77,7 +77,8 @@ def judging_prompt(claims: Sequence[CitedClaim]) -> Prompt:
         f"{escape(claim.text)}</sentence>"
         for claim in claims
     )
-    return Prompt(_SYSTEM, f"<passages>\n{passages}\n</passages>\n<sentences>\n{sentences}\n</sentences>")
+    user = f"<passages>\n{passages}\n</passages>\n<sentences>\n{sentences}\n</sentences>"
+    return Prompt(_SYSTEM, user, checked=sentences)
 
 
 def verdicts_of(judgement: CitationJudgement, claims: Sequence[CitedClaim]) -> dict[int, Judged]:

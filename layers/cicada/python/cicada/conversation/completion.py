@@ -87,7 +87,9 @@ Rules:
 def completing_prompt(question: str, turns: Sequence[ConversationTurn]) -> Prompt:
     """The prompt with its turns, oldest first. Texts are escaped, so that none can close its element."""
     told = "\n".join(_turn(n, turn) for n, turn in enumerate(turns, 1))
-    return Prompt(COMPLETE_SYSTEM, f"<turns>\n{told}\n</turns>\n\n<question>\n{escape(question)}\n</question>")
+    asked = escape(question)
+    user = f"<turns>\n{told}\n</turns>\n\n<question>\n{asked}\n</question>"
+    return Prompt(COMPLETE_SYSTEM, user, checked=asked)
 
 
 def _turn(n: int, turn: ConversationTurn) -> str:

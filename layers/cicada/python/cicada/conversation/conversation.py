@@ -17,7 +17,7 @@ from cicada.conversation.sessions import SessionChanged, Sessions
 from cicada.conversation.turns import Bounds, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, Standalone
-from cicada.errors import CicadaError, IndexFailure
+from cicada.errors import CicadaError, IndexFailure, raise_final
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
 from cicada.request_trace import log_event, log_fault
@@ -139,6 +139,7 @@ class Conversation:
         try:
             written = write_whole(self._model, completing_prompt(query, turns), call_budget, "complete_question")
         except CicadaError as error:
+            raise_final(error)
             log_fault(logger, "question not completed", error)
             return None
         completed = unquoted(written.text.strip())

@@ -14,6 +14,8 @@ from typing import Any, Generic, Unpack
 from cicada.errors import AnswerMalformed, ModelError
 from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.converse import NORMAL_STOPS, converse_request, incomplete, read_usage
+from cicada.models.failure import Failure
+from cicada.models.guardrail import INTERVENED, Guardrail, GuardrailUse
 from cicada.models.model_ids import LEARNT, Sampling, tool_sampling
 from cicada.models.ports import CallScope, Filled, Form, Prompt, Usage
 from cicada.models.retries import Pace, Pacing
@@ -37,8 +39,9 @@ _MALFORMED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use"})
 class StructuredExchange(Generic[Form]):
     """A question, the answers to it so far, and what was said of them."""
 
-    def __init__(self, prompt: Prompt, form: type[Form]) -> None:
+    def __init__(self, prompt: Prompt, form: type[Form], guard: GuardrailUse | None = None) -> None:
         """Begin with a prompt. Raises ValueError for a form that cannot be given to a model."""
+        self.guard = guard or GuardrailUse(None)
         self._form = form
         self.tool = form_name(form)
         self.tool_spec = {
@@ -47,7 +50,7 @@ class StructuredExchange(Generic[Form]):
             "inputSchema": {"json": form_schema(form)},
         }
         self.system = prompt.system
-        self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": prompt.user}]}]
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": self.guard.content(prompt)}]
         self.usage = Usage()
         """Of all answers; not reported if the service did not say for one of them."""
 
@@ -62,12 +65,22 @@ class StructuredExchange(Generic[Form]):
         reason = str(response.get("stopReason", ""))
         if reason in _MALFORMED_STOPS:
             raise OutputMisfit((reason,))
-        if reason not in _TOOL_STOPS:
+        if reason == INTERVENED:
+            self._check_blocked(response)
+        elif reason not in _TOOL_STOPS:
             raise incomplete(reason)
         for use in _tool_uses(_content(response)):
             if use.get("name") == self.tool:
                 return read_form(self._form, use.get("input"))
         raise OutputMisfit((f"{self.tool} was not called",))
+
+    def _check_blocked(self, response: Mapping[str, Any]) -> None:
+        self.guard.traced(response)
+        for block in _content(response):
+            self.guard.said(block.get("text", ""))
+        blocked = self.guard.verdict(INTERVENED)
+        if blocked is not None:
+            raise blocked
 
     def correct(self, response: Mapping[str, Any], misfit: OutputMisfit) -> None:
         """Add a response that does not fit, and what is wrong with it; of an unreadable one, only that it was."""
@@ -124,6 +137,7 @@ class BedrockStructuredModel(BedrockModel):
         max_tokens: int = 1024,
         temperature: float | None = None,
         sampling: Sampling = LEARNT,
+        guardrail: Guardrail | None = None,
         **pacing: Unpack[Pacing],
     ) -> None:
         """``client`` is configured by ``bedrock_client_config``; its read time-out bounds each call."""
@@ -131,6 +145,7 @@ class BedrockStructuredModel(BedrockModel):
         self.max_tokens = max_tokens
         self._wanted = tool_sampling(model_id, temperature, None)
         self._sampling = sampling
+        self._guardrail = guardrail
         self._pace = Pace(**pacing)
         self._forced = True
 
@@ -140,8 +155,14 @@ class BedrockStructuredModel(BedrockModel):
         Raises:
             ValueError: the form cannot be given to a model (:func:`cicada.models.structured_output.form_schema`).
         """
-        exchange = StructuredExchange(prompt, form)
-        calls = UnaryCalls(call_scope, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
+        guard = GuardrailUse(self._guardrail)
+        exchange = StructuredExchange(prompt, form, guard)
+        calls = UnaryCalls(
+            call_scope,
+            self._pace.clock() + time_budget_s,
+            self._pace,
+            read_failure=lambda error: guard.read(read_failure(error)),
+        )
         last: Mapping[str, Any] = {}
 
         def ask() -> Form:
@@ -177,10 +198,15 @@ class BedrockStructuredModel(BedrockModel):
             sent.update(self._sampling.accepted(self.model_id, self._wanted))
             forced = self._forced
 
-        def learn(refusal: ModelError) -> bool:
-            learnt = self._sampling.learn(self.model_id, sent, str(refusal))
+        def learn(failure: Failure) -> bool:
+            if exchange.guard.gives_way(failure):
+                return True
+            if not failure.invalid:
+                return False
+            refusal = str(failure.error)
+            learnt = self._sampling.learn(self.model_id, sent, refusal)
             # By what this request sent: another thread may have learnt it meanwhile.
-            if not learnt and forced and _TOOL_CHOICE.search(str(refusal)):
+            if not learnt and forced and _TOOL_CHOICE.search(refusal):
                 self._forced, learnt = False, True
             if learnt:
                 logger.warning("the model refuses a parameter", extra={"model": self.model_id})
@@ -199,4 +225,5 @@ class BedrockStructuredModel(BedrockModel):
             tools["toolChoice"] = {"tool": {"name": exchange.tool}}
         else:
             system = f"{system}\n\nAnswer by calling the tool {exchange.tool} once, and by nothing else.".lstrip()
-        return converse_request(self.model_id, system, exchange.messages, self.max_tokens, sampling, tools)
+        request = converse_request(self.model_id, system, exchange.messages, self.max_tokens, sampling, tools)
+        return exchange.guard.apply(request, streamed=False)

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import ConverseCall, converse_request
+from cicada.models.guardrail import Guardrail, GuardrailUse
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.ports import CallScope, Finished, Prompt, TextDelta
 from cicada.models.retries import Pacing
@@ -38,6 +39,7 @@ class BedrockTextModel(BedrockModel):
         top_p: float | None = None,
         silence_s: float = SILENCE_S,
         sampling: Sampling = LEARNT,
+        guardrail: Guardrail | None = None,
         **pacing: Unpack[Pacing],
     ) -> None:
         """``client`` is configured by ``bedrock_client_config``; ``pacing`` is for calls that fail before any text."""
@@ -45,17 +47,19 @@ class BedrockTextModel(BedrockModel):
         self.max_tokens = max_tokens
         self._wanted = wanted_sampling(temperature, top_p)
         self._sampling = sampling
+        self._guardrail = guardrail
         self._streaming = Streaming(model_id, silence_s=silence_s, **pacing)
 
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """See the port. The time budget runs from this call; a stream that outlasts it raises StreamBroken."""
+        guard = GuardrailUse(self._guardrail)
 
         def call() -> ConverseCall:
             sampling = self._sampling.accepted(self.model_id, self._wanted)
-            messages = [{"role": "user", "content": [{"text": prompt.user}]}]
+            messages = [{"role": "user", "content": guard.content(prompt)}]
             request = converse_request(self.model_id, prompt.system, messages, self.max_tokens, sampling)
-            return ConverseCall(self._client, request, sampling, self._sampling)
+            return ConverseCall(self._client, request, sampling, self._sampling, guard=guard)
 
         return self._streaming.stream(call, time_budget_s=time_budget_s, call_scope=call_scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from cicada.errors import (
 )
 from cicada.models.bedrock import read_failure
 from cicada.models.failure import Failure
+from cicada.models.guardrail import INTERVENED, GuardrailUse
 from cicada.models.model_ids import Sampling, tool_fields
 from cicada.models.ports import TextDelta, Usage
 from cicada.models.stream_reader import EventStream
@@ -30,7 +31,7 @@ NORMAL_STOPS = frozenset({"end_turn", "stop_sequence"})
 
 _INCOMPLETE: dict[str, type[AnswerIncomplete]] = {
     "max_tokens": AnswerTruncated,
-    "guardrail_intervened": AnswerBlocked,
+    INTERVENED: AnswerBlocked,
     "content_filtered": AnswerBlocked,
     "malformed_model_output": AnswerMalformed,
     "malformed_tool_use": AnswerMalformed,
@@ -229,15 +230,20 @@ class ConverseCall:
     def __init__(
         self,
         client: Any,
-        request: Mapping[str, Any],
+        request: dict[str, Any],
         sent: dict[str, float],
         sampling: Sampling,
         *,
         turn: StreamedTurn | None = None,
+        guard: GuardrailUse | None = None,
     ) -> None:
-        """``sent`` are the request's sampling parameters. ``turn`` gathers the blocks of a turn that may use tools."""
+        """``sent`` are the request's sampling parameters. ``turn`` gathers the blocks of a turn that may use tools.
+
+        ``guard`` is added to the request.
+        """
         self._client = client
-        self._request = request
+        self._guard = guard or GuardrailUse(None)
+        self._request = self._guard.apply(request, streamed=True)
         self._sent = sent
         self._sampling = sampling
         self._turn = turn
@@ -252,6 +258,9 @@ class ConverseCall:
         if self._turn is not None:
             self._turn.add(event)
         said = read_event(event)
+        self._guard.traced(event.get("metadata", {}))
+        if isinstance(said, TextDelta):
+            self._guard.said(said.text)
         if isinstance(said, Stop):
             normal = said.reason in NORMAL_STOPS or (said.reason == TOOL_USE and self._turn is not None)
             return (said if normal else Stop(said.reason, self._incomplete(said.reason)),)
@@ -259,18 +268,20 @@ class ConverseCall:
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         """See the port."""
-        return read_failure(error) if isinstance(error, ClientError) or not opened else None
+        return self._guard.read(read_failure(error)) if isinstance(error, ClientError) or not opened else None
 
     def learn(self, failure: Failure) -> bool:
         """See the port."""
+        if self._guard.gives_way(failure):
+            return True
         model_id = self._model_id()
         if not failure.invalid or not self._sampling.learn(model_id, self._sent, str(failure.error)):
             return False
         logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
         return True
 
-    def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
-        return type(incomplete(reason))
+    def _incomplete(self, reason: str) -> Callable[[str], AnswerIncomplete | None]:
+        return self._guard.verdict if reason == INTERVENED else type(incomplete(reason))
 
     def _model_id(self) -> str:
         return str(self._request["modelId"])

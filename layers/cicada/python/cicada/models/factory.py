@@ -19,6 +19,8 @@ from cicada.models.retries import INTERACTIVE, RetryPolicy
 
 if TYPE_CHECKING:
     from cicada.models.endpoint_keys import Keys
+    from cicada.models.guardrail import Guardrail
+    from cicada.models.guardrail_checks import GuardrailChecks
     from cicada.models.openai_chat import OpenAiChat
     from cicada.models.openai_http import ChatConnection
 
@@ -35,11 +37,13 @@ class ModelFactory:
         temperature: float | None = None,
         top_p: float | None = None,
         key_of: Callable[[str], str | None] = lambda _name: None,
+        guardrail: Guardrail | None = None,
     ) -> None:
         """Services are called with the first model. The endpoints' prices become known to this process.
 
         ``temperature`` and ``top_p`` are sent to every model that does not refuse them. ``key_of`` returns an
-        endpoint's key by its name, for a caller who has it without a secret.
+        endpoint's key by its name, for a caller who has it without a secret. A guardrail of Bedrock checks the calls of
+        every model.
         """
         self._make_bedrock = bedrock
         self._secrets = secrets
@@ -47,6 +51,7 @@ class ModelFactory:
         self._temperature = temperature
         self._top_p = top_p
         self._key_of = key_of
+        self.guardrail = guardrail
         self._lock = threading.Lock()
         self._bedrock: Any = None
         self._reached: dict[str, tuple[ChatConnection, Keys | None]] = {}
@@ -57,9 +62,20 @@ class ModelFactory:
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_chat import OpenAiTextModel
 
-            return OpenAiTextModel(self._chat(model_id, max_tokens, INTERACTIVE))
+            model = OpenAiTextModel(self._chat(model_id, max_tokens, INTERACTIVE))
+            checks = self.checks()
+            if checks is None:
+                return model
+            from cicada.models.guardrail_checks import CheckedTextModel
+
+            return CheckedTextModel(model, checks)
         return BedrockTextModel(
-            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature, top_p=self._top_p
+            self._bedrock_client(),
+            model_id,
+            max_tokens=max_tokens,
+            temperature=self._temperature,
+            top_p=self._top_p,
+            guardrail=self.guardrail,
         )
 
     def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy = INTERACTIVE) -> StructuredModel:
@@ -67,12 +83,31 @@ class ModelFactory:
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_structured import OpenAiStructuredModel
 
-            return OpenAiStructuredModel(self._chat(model_id, max_tokens, retry))
+            model = OpenAiStructuredModel(self._chat(model_id, max_tokens, retry))
+            checks = self.checks()
+            if checks is None:
+                return model
+            from cicada.models.guardrail_checks import CheckedStructuredModel
+
+            return CheckedStructuredModel(model, checks)
         from cicada.models.bedrock_structured import BedrockStructuredModel
 
         return BedrockStructuredModel(
-            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature, retry=retry
+            self._bedrock_client(),
+            model_id,
+            max_tokens=max_tokens,
+            temperature=self._temperature,
+            retry=retry,
+            guardrail=self.guardrail,
         )
+
+    def checks(self) -> GuardrailChecks | None:
+        """Checks of texts by the guardrail, if there is one."""
+        if self.guardrail is None:
+            return None
+        from cicada.models.guardrail_checks import GuardrailChecks
+
+        return GuardrailChecks(self._bedrock_client(), self.guardrail)
 
     def version(self, model_id: str) -> str:
         """A model's id, with a digest of its endpoint's address: another endpoint can take the name later."""

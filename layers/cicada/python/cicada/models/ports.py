@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -40,6 +41,20 @@ class Prompt:
 
     system: str
     user: str
+    checked: str = ""
+    """The part of ``user`` that a guardrail checks, such as the question; all of it where none is named."""
+    sources: str = ""
+    """The part of ``user`` that the answer is to rest on."""
+
+    def parts(self, named: Iterable[str]) -> tuple[str, ...]:
+        """``user``, cut around the last of each named part; together they are ``user`` again."""
+        cuts = {0, len(self.user)}
+        for part in named:
+            begin = self.user.rfind(part)
+            if begin >= 0:
+                cuts |= {begin, begin + len(part)}
+        places = sorted(cuts)
+        return tuple(self.user[begin:end] for begin, end in pairwise(places))
 
 
 @dataclass(frozen=True)

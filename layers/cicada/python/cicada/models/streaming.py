@@ -12,7 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack
 
-from cicada.errors import AnswerIncomplete, AnswerMalformed, ModelError, ModelUnavailable, StreamBroken
+from cicada.errors import (
+    AnswerIncomplete,
+    AnswerMalformed,
+    GuardrailUnavailable,
+    ModelError,
+    ModelUnavailable,
+    StreamBroken,
+)
 from cicada.models.failure import Failure
 from cicada.models.ports import CallScope, Finished, TextDelta, Usage
 from cicada.models.retries import Pace, Pacing, prepare_retry
@@ -32,8 +39,8 @@ class Stop:
     """The model has stopped."""
 
     reason: str
-    incomplete: type[AnswerIncomplete] | None = None
-    """The answer's error, if the reason is not a normal finish."""
+    incomplete: Callable[[str], AnswerIncomplete | None] | None = None
+    """Makes the answer's error of the reason, if that is not a normal finish; called at the stream's end."""
 
 
 Said = TextDelta | Stop | Usage
@@ -188,7 +195,7 @@ def _broken_stream(call: ServiceCall, error: Exception, begun: bool) -> Exceptio
     failure = call.failure(error, opened=True)
     if failure is not None and not begun:  # for example throttled in the stream, before its first piece
         return _not_begun(failure, error)
-    if failure is not None and isinstance(failure.error, AnswerMalformed):  # the model's fault, not the stream's
+    if failure is not None and isinstance(failure.error, AnswerMalformed | GuardrailUnavailable):  # not the stream's
         failure.error.__cause__ = error
         return failure.error
     broken = StreamBroken(f"{type(error).__name__}: {error}")
@@ -198,8 +205,8 @@ def _broken_stream(call: ServiceCall, error: Exception, begun: bool) -> Exceptio
 
 def _ending(stop: Stop, usage: Usage | None) -> Finished:
     """The last item of a stream. Raises AnswerIncomplete for a stop that is not a normal finish."""
-    if stop.incomplete is not None:
-        error = stop.incomplete(stop.reason)
+    error = None if stop.incomplete is None else stop.incomplete(stop.reason)
+    if error is not None:
         error.usage = usage
         raise error
     return Finished(stop.reason, usage or Usage(reported=False))

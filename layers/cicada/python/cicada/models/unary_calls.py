@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from cicada.errors import ModelError, ModelUnavailable
+from cicada.errors import ModelUnavailable
 from cicada.models.failure import Failure
 from cicada.models.ports import CallScope, Stopped
 from cicada.models.retries import Pace, prepare_retry
@@ -84,10 +84,10 @@ class UnaryCalls:
         """Stop listening."""
         self._unregister()
 
-    def make(self, call: Callable[[], Answer], *, learn: Callable[[ModelError], bool] = lambda _: False) -> Answer:
+    def make(self, call: Callable[[], Answer], *, learn: Callable[[Failure], bool] = lambda _: False) -> Answer:
         """Run ``call`` on another thread, and again while that can help.
 
-        ``learn`` takes the error of a refused request, and returns whether the next try sends a different one.
+        ``learn`` takes each failure, and returns whether the next try sends a different request.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: the last try's failure.
@@ -105,7 +105,7 @@ class UnaryCalls:
                 return outcome
             self.lost += not outcome.free
             pause_s: float | None = 0.0
-            if not (outcome.invalid and learn(outcome.error)):
+            if not learn(outcome):
                 attempts += 1
                 pause_s = self._pace.pause_s(attempts, left_s=self._left_s(), asked_s=outcome.retry_after_s)
                 pause_s = pause_s if outcome.retry else None

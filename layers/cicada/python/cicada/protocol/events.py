@@ -73,12 +73,13 @@ class Source(Payload):
 
 
 class Degraded(Payload):
-    """What a search had to do without."""
+    """What a search, or an answer, had to do without."""
 
     code: str = Field(
         description="stable: partial_index, words_only, engine_fallback, mode_fallback, top_k_capped, "
         "cache_unavailable, question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, "
-        "rerank_incomplete, named_left_out, plain_search, collection_unknown, episode_unknown"
+        "rerank_incomplete, named_left_out, plain_search, collection_unknown, episode_unknown, "
+        "guardrail_unavailable"
     )
     message: str = Field(description="a sentence for people")
 
@@ -307,6 +308,9 @@ class Complete(Event):
     )
     failed: tuple[StrategyFailure, ...] = Field((), description="why each of the others failed, in order")
     metrics: Metrics
+    degraded: tuple[Degraded, ...] = Field(
+        (), exclude_if=not_, description="what the answer had to do without after its `sources`"
+    )
     limits: tuple[LimitState, ...] = Field(
         (),
         exclude_if=not_,

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from pydantic import BaseModel, Field
 
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, raise_final
 from cicada.models.ports import Prompt, StructuredModel
 from cicada.protocol.events import Source
 from cicada.request_trace import log_fault
@@ -139,9 +139,11 @@ def confirming(model: StructuredModel, *, time_budget_s: float = CONFIRM_BUDGET_
 
     def confirm(asked: str, earlier: str, limits: SearchLimits) -> bool:
         user = f"<earlier>\n{escape(earlier)}\n</earlier>\n<asked>\n{escape(asked)}\n</asked>"
+        prompt = Prompt(_SYSTEM, user, checked=escape(asked))
         try:
-            told = fill_form(model, Prompt(_SYSTEM, user), SameQuestion, PURPOSE, limits, time_budget_s=time_budget_s)
+            told = fill_form(model, prompt, SameQuestion, PURPOSE, limits, time_budget_s=time_budget_s)
         except CicadaError as error:
+            raise_final(error)
             log_fault(logger, "earlier question not confirmed", error)
             return False
         return told.same

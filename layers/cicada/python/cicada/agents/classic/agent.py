@@ -83,15 +83,20 @@ class ClassicAgent:
         reading: DeployedAgent,
         *,
         max_turn_tokens: int = AgentCaps.max_turn_tokens,
+        blocked_message: str = "",
         new_run: Callable[[], str] = lambda: uuid4().hex,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """``reading`` is the same agent without writing tools; ``max_turn_tokens`` is reserved for each turn."""
+        """``reading`` is the same agent without writing tools; ``max_turn_tokens`` is reserved for each turn.
+
+        ``blocked_message`` is what the agents' guardrail says in place of a blocked text, where that is known.
+        """
         self.model_id = deployed.model_id
         self._invocations = invocations
         self._deployed = deployed
         self._reading = reading
         self._max_turn_tokens = max_turn_tokens
+        self._blocked_message = blocked_message
         self._new_run = new_run
         self._now_s = now_s
 
@@ -105,7 +110,13 @@ class ClassicAgent:
         session = session_id(actor, task.conversation, self._new_run())
         until_ms = round((self._now_s() + min(MAX_RUN_S, limits.time_left_s())) * 1000)
         attributes = RunAttributes(actor.subject, actor.request_id, until_ms)
-        tracker = RunTracker(self.model_id, tools, limits, max_turn_tokens=self._max_turn_tokens)
+        tracker = RunTracker(
+            self.model_id,
+            tools,
+            limits,
+            max_turn_tokens=self._max_turn_tokens,
+            blocked_message=self._blocked_message,
+        )
         deployed = self._deployed if any(tool.writes for tool in tools.tools) else self._reading
         said: dict[str, Any] = {"inputText": input_text(task, actor)}
         state: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cicada.agents.classic.schema import ParameterGiven
+from cicada.models.guardrail import Intervention, found_by
 from cicada.models.ports import Usage
 
 
@@ -73,8 +74,11 @@ class FinalResponse:
 
 
 @dataclass(frozen=True)
-class Blocked:
+class Intervened:
     """A guardrail stepped in."""
+
+    on_input: Intervention
+    on_output: Intervention
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class StepFailed:
 
 
 AgentEvent = (
-    ResponseChunk | TurnBegan | TurnEnded | Invoked | Observed | Returned | FinalResponse | Blocked | StepFailed
+    ResponseChunk | TurnBegan | TurnEnded | Invoked | Observed | Returned | FinalResponse | Intervened | StepFailed
 )
 
 
@@ -98,8 +102,10 @@ def read_event(event: Mapping[str, Any]) -> Iterable[AgentEvent]:
             return (Returned(payload["invocationId"], calls),)
         case {"trace": {"trace": {"orchestrationTrace": trace}}}:
             return tuple(_read_trace(trace))
-        case {"trace": {"trace": {"guardrailTrace": {"action": "INTERVENED"}}}}:
-            return (Blocked(),)
+        case {"trace": {"trace": {"guardrailTrace": {"action": "INTERVENED"} as trace}}}:
+            return (
+                Intervened(found_by(trace.get("inputAssessments", ())), found_by(trace.get("outputAssessments", ()))),
+            )
         case {"trace": {"trace": {"failureTrace": _}}}:
             return (StepFailed(),)
         case _:

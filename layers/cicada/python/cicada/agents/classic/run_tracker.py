@@ -10,8 +10,8 @@ from typing import Any
 
 from cicada.agents.classic.events import (
     AgentEvent,
-    Blocked,
     FinalResponse,
+    Intervened,
     Invoked,
     Observed,
     ResponseChunk,
@@ -26,6 +26,7 @@ from cicada.agents.ports import ToolCall, ToolReply, Tools
 from cicada.agents.source_registry import source_key
 from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaError, StreamBroken, ToolInvalid
 from cicada.models.converse import incomplete
+from cicada.models.guardrail import INTERVENED, Intervention, log_intervention
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.ports import SearchLimits
 from cicada.text.tokens import estimated_tokens
@@ -50,7 +51,11 @@ _ABNORMAL = frozenset(
 class RunTracker:
     """The state of one run, over all its invocations."""
 
-    def __init__(self, model_id: str, tools: Tools, limits: SearchLimits, *, max_turn_tokens: int) -> None:
+    def __init__(
+        self, model_id: str, tools: Tools, limits: SearchLimits, *, max_turn_tokens: int, blocked_message: str = ""
+    ) -> None:
+        """``blocked_message``: what the agent's guardrail says, where that is known."""
+        self._blocked_message = blocked_message
         self._model_id = model_id
         self._tools = tools
         self._limits = limits
@@ -58,6 +63,8 @@ class RunTracker:
         self._calls = 0
         self._waiting: deque[Invoked] = deque()
         """Unanswered calls of the action-group function."""
+        self._masked = False
+        """A guardrail changed the response: it is as it is streamed."""
         self._turn_open = False
         self._tries = 0
         """Requests for the open turn."""
@@ -108,7 +115,7 @@ class RunTracker:
                 case FinalResponse(text):
                     final = text
                     rest = remainder(text, said)
-                    if rest is not None:  # no later chunk can add to it
+                    if rest is not None and not self._masked:  # no later chunk can add to it
                         self.whole = True
                         yield rest
                         break
@@ -130,7 +137,7 @@ class RunTracker:
             raise AgentError("a step of the agent failed")
         if final is None:
             raise StreamBroken("the stream ended before the agent's final response")
-        if said.split() != final.split():
+        if said.split() != final.split() and not self._masked:
             raise StreamBroken("what was streamed is not the agent's final response")
 
     def _note(self, event: AgentEvent) -> None:
@@ -143,14 +150,20 @@ class RunTracker:
                 self._used(usage, took_ms)
                 if stop_reason in _ABNORMAL:
                     raise incomplete(stop_reason, usage)
-            case Blocked():
-                raise AnswerBlocked("a guardrail stepped in")
+            case Intervened(on_input, on_output):
+                self._intervened(on_input.with_(on_output))
             case Invoked():
                 self._waiting.append(event)
             case Observed(text, failed):
                 if self._waiting:  # the trace repeats the worker's own calls
                     self._observe(self._waiting.popleft(), text, failed)
         logger.debug("agent event", extra={"kind": type(event).__name__})
+
+    def _intervened(self, found: Intervention) -> None:
+        log_intervention(found)
+        if not found.masked or found.blocked:
+            raise AnswerBlocked(INTERVENED, told=self._blocked_message, by_guardrail=True)
+        self._masked = True
 
     def try_again(self) -> None:
         """Retry a refused invocation. Raises what the limits raise."""

@@ -24,4 +24,4 @@ class ConverseAgent(LoopingAgent):
         request = converse_request(
             self.model_id, exchange.system, exchange.messages, self._max_turn_tokens, sent, exchange.tool_config
         )
-        return ConverseCall(self._client, request, sent, self._sampling, turn=turn)
+        return ConverseCall(self._client, request, sent, self._sampling, turn=turn, guard=exchange.guard)

@@ -7,7 +7,7 @@ Sources: botocore's service model ``bedrock-agentcore`` of 2024-02-28, InvokeHar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ class HarnessCall(ConverseCall):
     """One try, as :class:`cicada.models.streaming.ServiceCall`."""
 
     def __init__(
-        self, client: Any, request: Mapping[str, Any], sampled: dict[str, float], sampling: Sampling, turn: StreamedTurn
+        self, client: Any, request: dict[str, Any], sampled: dict[str, float], sampling: Sampling, turn: StreamedTurn
     ) -> None:
         """Make a call; ``request`` are InvokeHarness's parameters, ``sampled`` the sampling parameters among them."""
         super().__init__(client, request, sampled, sampling, turn=turn)
@@ -124,7 +124,7 @@ class HarnessCall(ConverseCall):
             return Failure(ModelUnavailable(f"the harness failed: {error}"), retry=True)
         return failure
 
-    def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
+    def _incomplete(self, reason: str) -> Callable[[str], AnswerIncomplete | None]:
         if reason in _CAPS:
             raise AgentCapReached(_CAPS[reason])
         return AnswerTruncated if reason == _TRUNCATED else super()._incomplete(reason)

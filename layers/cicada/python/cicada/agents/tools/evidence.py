@@ -16,7 +16,7 @@ from cicada.agents.tools.base import ProfileTool, scope_of
 from cicada.agents.tools.inputs import GatherEvidence
 from cicada.agents.tools.shown import passage_source, register, shown
 from cicada.corpus.passages import ScriptLocator
-from cicada.errors import CicadaError, ProfileInvalid, ToolInvalid
+from cicada.errors import CicadaError, ProfileInvalid, ToolInvalid, raise_final
 from cicada.models.ports import Prompt, StructuredModel
 from cicada.profiles.record import Side
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, claim_of, clipped, line
@@ -171,12 +171,13 @@ class EvidenceJudge:
         """
         if not sources:
             return []
-        prompt = Prompt(SYSTEM, _asked(statement, sources))
+        prompt = Prompt(SYSTEM, _asked(statement, sources), checked=escape(statement))
         try:
             sides = fill_form(
                 self.model, prompt, EvidenceSides, PURPOSE, limits, time_budget_s=self.time_budget_s
             ).passages
         except CicadaError as error:
+            raise_final(error)
             log_fault(logger, "evidence not sorted", error)
             return None
         return [_weighed(source, [one for one in sides if one.n == n]) for n, source in enumerate(sources, 1)]

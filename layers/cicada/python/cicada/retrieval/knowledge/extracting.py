@@ -74,7 +74,8 @@ def extracting_prompt(question: str, catalogue: Catalogue) -> Prompt:
         f"<collection name={quoteattr(one.collection)}>{escape(' '.join(one.description.split()))}</collection>"
         for one in catalogue.collections
     )
-    return Prompt(_SYSTEM.format(collections=collections), f"<question>\n{escape(question)}\n</question>")
+    asked = escape(question)
+    return Prompt(_SYSTEM.format(collections=collections), f"<question>\n{asked}\n</question>", checked=asked)
 
 
 def named_of(

@@ -75,7 +75,7 @@ class ModelSelector:
         if not catalogue.collections:
             return ()
         form, system = self._asked(catalogue)
-        prompt = Prompt(system, f"<question>\n{escape(question)}\n</question>")
+        prompt = Prompt(system, f"<question>\n{escape(question)}\n</question>", checked=escape(question))
         selection = fill_form(
             self._model, prompt, form, PURPOSE, limits, time_budget_s=self._time_budget_s, clock=self._clock
         )

@@ -132,7 +132,7 @@ def wordings(query: str, model: StructuredModel, stage_budget: StageBudget) -> t
 
     Raises ModelError, OutOfTime, or StageSkipped if none can be used.
     """
-    written = _filled(model, Prompt(EXPAND_SYSTEM, _question(query)), Wordings, "expand_query", stage_budget)
+    written = _filled(model, _prompt(EXPAND_SYSTEM, query), Wordings, "expand_query", stage_budget)
     kept = usable(query, written.queries)
     if not kept:
         raise StageSkipped(NOTHING_USABLE, "No other wording of the query kept its names and numbers.")
@@ -159,7 +159,7 @@ def usable(query: str, written: Sequence[str]) -> tuple[str, ...]:
 
 def hypothetical(query: str, model: StructuredModel, stage_budget: StageBudget) -> str:
     """A made-up passage for a search by meaning. Raises ModelError, OutOfTime, or StageSkipped if it is empty."""
-    written = _filled(model, Prompt(HYDE_SYSTEM, _question(query)), HypotheticalPassage, "hyde", stage_budget)
+    written = _filled(model, _prompt(HYDE_SYSTEM, query), HypotheticalPassage, "hyde", stage_budget)
     passage = " ".join(written.passage.split())[:MAX_HYPOTHETICAL_CHARS]
     if not _words(passage):
         raise StageSkipped(NOTHING_USABLE, "The model wrote no passage.")
@@ -174,8 +174,9 @@ def _filled(model: StructuredModel, prompt: Prompt, form: type[Form], purpose: s
     return filled.value
 
 
-def _question(query: str) -> str:
-    return f"<question>\n{escape(query)}\n</question>"
+def _prompt(system: str, query: str) -> Prompt:
+    asked = escape(query)
+    return Prompt(system, f"<question>\n{asked}\n</question>", checked=asked)
 
 
 def _words(text: str) -> tuple[str, ...]:

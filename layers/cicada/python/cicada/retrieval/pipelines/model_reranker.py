@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from pydantic import BaseModel, Field
 
-from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
+from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime, raise_final
 from cicada.models.ports import ModelUse, Prompt, Reranked, StructuredModel, TokenBudget, Usage
 from cicada.retrieval.background import wait_for
 from cicada.retrieval.pipelines.stages import OpenUse, most_of
@@ -131,6 +131,8 @@ class _Batch:
 
 def _raise_if_all_failed(outcomes: Sequence[dict[int, float] | CicadaError], uses: Sequence[ModelUse]) -> None:
     failures = [outcome for outcome in outcomes if isinstance(outcome, CicadaError)]
+    for failure in failures:
+        raise_final(failure)
     if not failures or len(failures) < len(outcomes):
         return
     failure = next((one for one in failures if isinstance(one, ModelError)), failures[0])
@@ -153,7 +155,9 @@ def marking_prompt(query: str, texts: Sequence[str]) -> Prompt:
     passages = "\n".join(
         f'<passage n="{n}">\n{escape(text[:MAX_TEXT_CHARS])}\n</passage>' for n, text in enumerate(texts, 1)
     )
-    return Prompt(RERANK_SYSTEM, f"<question>\n{escape(query)}\n</question>\n\n<passages>\n{passages}\n</passages>")
+    asked = escape(query)
+    user = f"<question>\n{asked}\n</question>\n\n<passages>\n{passages}\n</passages>"
+    return Prompt(RERANK_SYSTEM, user, checked=asked)
 
 
 def scores_of(marked: PassageMarks, count: int) -> dict[int, float]:
@@ -181,7 +185,8 @@ def _marked(ask: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[st
     if missing:
         try:
             again = ask([texts[place] for place in missing])
-        except CicadaError:
+        except CicadaError as error:
+            raise_final(error)
             return scores
         scores |= {missing[place]: score for place, score in again.items()}
     return scores

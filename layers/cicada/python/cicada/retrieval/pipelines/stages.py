@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from cicada.errors import CicadaError, ModelError, ModelUnavailable, OutOfTime
+from cicada.errors import CicadaError, ModelError, ModelUnavailable, OutOfTime, raise_final
 from cicada.models.ports import ModelUse, Prompt, Stopped, TokenBudget, Unbounded, Usage
 from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
@@ -281,6 +281,7 @@ class StageRunner(Generic[S]):
         try:
             change = self._change(one)
         except (CicadaError, StageSkipped) as error:
+            raise_final(error)
             if stage.required:
                 raise
             logger.warning("stage skipped", extra={"stage": stage.name, "code": error.code, "why": str(error)})
