@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from cicada.errors import LimitReached
 from cicada.protocol.actions import Ask, Cancel, Resume
+from cicada.usage.limits import LimitState
 from tests.e2e.page.asking import ask, connected, wait_for_phase, wait_for_text
 from tests.e2e.page.browser import Page
 from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
@@ -115,6 +118,34 @@ def test_an_answer_that_is_no_longer_kept_can_be_asked_for_again(browser):
         page.click(".turn .again")
         page.wait("document.querySelectorAll('.turn').length === 2")
         assert wait_for_phase(page, "complete")["text"] == ANSWER
+
+
+def test_a_limit_keeps_the_question_until_it_is_asked_again(browser):
+    tomorrow_ms = int((time.time() + 86_400) * 1000)
+    limit = LimitState(account="user", limit="usdDay", most=2, left=0.25, resets_at_ms=tomorrow_ms)
+    wire = Wire(refused=LimitReached(limit))
+    nearly = WHOLE[-1].model_copy(update={"limits": (limit,)})
+    with (
+        ScriptedServer({QUESTION: [*WHOLE[:-1], nearly]}, wire=wire) as server,
+        browser.page(server.page_url) as page,
+    ):
+        ask(page, QUESTION)
+        refused = wait_for_phase(page, "limited")
+        said = "Your limit of $2.00 a day is reached. $0.25 left: too little for a question. You can ask again "
+        assert refused["line"].startswith(said)
+        assert refused["notices"] == []
+        assert page.run("document.querySelector('#send').disabled") is False
+        assert len(server.asked) == 0
+        sent = len(server.actions(Ask))
+        page.reload()
+        assert wait_for_phase(page, "limited")["line"].startswith(said)
+        connected(page)
+        assert len(server.actions(Ask)) == sent
+        wire.refused = None
+        page.click(".turn .again")
+        assert wait_for_phase(page, "complete")["text"] == ANSWER
+        assert page.run("document.querySelectorAll('.turn').length") == 1
+        assert page.text(".facts .left").startswith("$0.25 of $2.00 a day left until ")
 
 
 def test_episodes_are_chosen_from_the_list(browser):
