@@ -37,7 +37,7 @@ def limit_words(limit: LimitState, now: datetime | None = None) -> str:
         case "group":
             reached = f"The limit of the group {one_line(limit.group or '')}, {what}, is reached."
         case "deployment":
-            reached = f"The limit of {what} for all users together is reached."
+            reached = f"The limit on {what} of all users together is reached."
     if limit.limit == "requestsOpen":
         return f"{reached} Ask again when an answer has ended."
     if limit.left:

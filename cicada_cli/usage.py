@@ -166,7 +166,7 @@ class Reading:
 def _used(use: Use, minute: int) -> Mapping[str, int]:
     """What is used of each limit, with what is reserved."""
     return {
-        "requestsMinute": use.minute_requests if use.minute == minute else 0,
+        "requestsMinute": use.minute_requests if use.minute >= minute else 0,
         "requestsOpen": use.open,
         "tokensDay": use.day_tokens,
         "tokensMonth": use.tokens,

@@ -231,7 +231,7 @@ export function limitNotice(limit, now = Date.now()) {
   const reached = {
     user: `Your limit of ${what} is reached.`,
     group: `The limit of the group ${limit.group}, ${what}, is reached.`,
-  }[limit.account] ?? `The limit of ${what} for all users together is reached.`;
+  }[limit.account] ?? `The limit on ${what} of all users together is reached.`;
   const left = limit.left ? ` ${quantity(limit, limit.left)} left: too little for a question.` : "";
   if (limit.limit === "requestsOpen") return `${reached} Ask again when an answer has ended.`;
   const never = limit.resetsAtMs === null || limit.most === 0;

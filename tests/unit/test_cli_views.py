@@ -435,7 +435,7 @@ def ms(month: int, day: int, hour: int = 0, minute: int = 0) -> int:
         ),
         (
             {"account": "deployment", "limit": "usdDay", "most": None, "left": None, "resetsAtMs": ms(11, 20, 23)},
-            "The limit of cost a day for all users together is reached. You can ask again at 23:00.",
+            "The limit on cost a day of all users together is reached. You can ask again at 23:00.",
         ),
         (
             {"limit": "requestsOpen", "most": 2},

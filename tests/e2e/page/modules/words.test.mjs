@@ -149,7 +149,7 @@ test("a limit says whose it is, what is left, and when the asker can go on by th
   );
   assert.equal(
     said({ account: "deployment", limit: "usdDay", most: null, left: null, resetsAtMs: at(10, 20, 23) }),
-    "The limit of cost a day for all users together is reached. You can ask again at 23:00.",
+    "The limit on cost a day of all users together is reached. You can ask again at 23:00.",
   );
   assert.equal(
     said({ limit: "requestsOpen", most: 2 }),
