@@ -7,7 +7,10 @@ import contextlib
 import re
 from collections.abc import Callable
 
+from pydantic import TypeAdapter, ValidationError
+
 from cicada.protocol.actions import MAX_TOP_K
+from cicada.rights import GroupName
 from cicada_cli.trace import duration_s
 
 
@@ -53,6 +56,15 @@ def digest(text: str) -> str:
     if re.fullmatch("[0-9a-fA-F]{8}", text) is None:
         raise argparse.ArgumentTypeError("must be the 8 hexadecimal digits that the lines name an asker by")
     return text.lower()
+
+
+def groups(text: str) -> tuple[str, ...]:
+    """Names of groups, with commas between them."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    try:
+        return TypeAdapter(tuple[GroupName, ...]).validate_python(names)
+    except ValidationError:
+        raise argparse.ArgumentTypeError("must be names of groups, with commas between them") from None
 
 
 def metadata(text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ Each value is looked for in this order, and the first that is found holds:
 2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
    ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``,
    ``CICADA_INGEST_MACHINE_ARN``, ``CICADA_RERANKER_MODEL_ID``, ``CICADA_EXPANSION_MODEL_ID``,
-   ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
+   ``CICADA_ACCESS``, ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
 3. the deployment's page, named by an option or ``CICADA_PAGE``,
 4. the local cloud that runs from this folder, one above it, or the project's own,
 5. the page that the user signed in by last (``cicada login --page``),
@@ -72,6 +72,7 @@ class DeploymentChoice:
     ingest_machine_arn: str | None = None
     reranker_model_id: str | None = None
     expansion_model_id: str | None = None
+    access: str | None = None
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
@@ -88,6 +89,7 @@ _OUTPUTS = {
     "IngestMachineArn": "ingest_machine_arn",
     "RerankerModelId": "reranker_model_id",
     "ExpansionModelId": "expansion_model_id",
+    "Access": "access",
     "AuthMode": "auth_mode",
     "Issuer": "issuer",
     "ClientId": "client_id",
@@ -107,6 +109,7 @@ _VARIABLES = {
     "CICADA_INGEST_MACHINE_ARN": "ingest_machine_arn",
     "CICADA_RERANKER_MODEL_ID": "reranker_model_id",
     "CICADA_EXPANSION_MODEL_ID": "expansion_model_id",
+    "CICADA_ACCESS": "access",
 }
 _OPTIONS = {
     "url": "--url",
@@ -125,6 +128,7 @@ _OPTIONS = {
     "reranker_model_id": "--reranker",
     "expansion_model_id": "--expansion-model",
     "usage_limits": "--stack-prefix",
+    "access": "--access",
 }
 
 
@@ -227,6 +231,11 @@ class Deployment:
     def expansion_model_id(self) -> str:
         """What writes other wordings of a query in its pipelines; empty where nothing is known."""
         return self.values.get("expansion_model_id", "")
+
+    @property
+    def access(self) -> str:
+        """Its settings of who may read which collections, as JSON; see :class:`cicada.rights.ConfiguredAccess`."""
+        return self.values["access"]
 
 
 CHAT = ("url",)

@@ -18,7 +18,18 @@ from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.rights import EVERYTHING
-from cicada_cli import accounts, argument_types, breakers, engine, ingest, profiles, retrieve, upkeep, users
+from cicada_cli import (
+    accounts,
+    argument_types,
+    breakers,
+    collection_list,
+    engine,
+    ingest,
+    profiles,
+    retrieve,
+    upkeep,
+    users,
+)
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.aws import Aws
 from cicada_cli.chat import Chat, history_file, remembered_lines
@@ -44,7 +55,15 @@ from cicada_cli.login import add_login, login, logout, store_of_user, whoami
 from cicada_cli.output import Notes, Parser, complain, console
 from cicada_cli.search import search
 from cicada_cli.session import ClientSession
-from cicada_cli.shared_options import add_aws, add_connection, add_filter, add_index, add_metadata, add_scope
+from cicada_cli.shared_options import (
+    add_aws,
+    add_connection,
+    add_filter,
+    add_groups,
+    add_index,
+    add_metadata,
+    add_scope,
+)
 from cicada_cli.text import clipped, one_line
 from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
 from cicada_cli.usage import add_usage
@@ -125,6 +144,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_filter(searching, "--speaker", "only what this character says")
     add_filter(searching, "--collection", "only this collection")
     add_metadata(searching)
+    add_groups(searching)
     searching.add_argument(
         "--mode",
         choices=get_args(SearchMode),
@@ -149,6 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_index(searching)
     searching.set_defaults(run=_search)
 
+    collection_list.add_collections(commands, _collections)
     retrieve.add_retrieve(commands, _retrieve, add_filter, add_metadata, add_index)
 
     evaluating = commands.add_parser(
@@ -328,12 +349,22 @@ def _search(args: argparse.Namespace) -> Exit:
         wanted[key] = (*wanted.get(key, ()), value)
     filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
     query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode, readable=EVERYTHING)
-    return search(_deployment(args, INDEX), query, as_json=args.json, out=console())
+    return search(_deployment(args, _as_whom(args)), query, groups=args.groups, as_json=args.json, out=console())
 
 
 def _retrieve(args: argparse.Namespace) -> Exit:
     request = retrieve.request_of(args)
-    return retrieve.retrieve(_deployment(args, INDEX), request, as_json=args.json, out=console())
+    deployment = _deployment(args, _as_whom(args))
+    return retrieve.retrieve(deployment, request, groups=args.groups, as_json=args.json, out=console())
+
+
+def _as_whom(args: argparse.Namespace) -> tuple[str, ...]:
+    """What a search needs to know of the deployment: also its settings of access, if it is made for some groups."""
+    return INDEX if args.groups is None else (*INDEX, "access")
+
+
+def _collections(args: argparse.Namespace) -> Exit:
+    return collection_list.collections(_deployment(args, collection_list.NEEDS), as_json=args.json, out=console())
 
 
 def _evaluate(args: argparse.Namespace) -> Exit:
@@ -433,6 +464,7 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         ingest_machine_arn=given.get("ingest_machine"),
         reranker_model_id=given.get("reranker"),
         expansion_model_id=given.get("expansion_model"),
+        access=given.get("access"),
         profile=args.profile,
         region=args.region,
         endpoint_url=args.endpoint_url,

@@ -23,12 +23,13 @@ from cicada.retrieval.pipelines.api import (
     SearchType,
     parse_retrieve_request,
 )
-from cicada.rights import EVERYTHING
+from cicada_cli.access import readable_by
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.index import embedder_of, store_of
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.pipelines import pipelines_with
+from cicada_cli.shared_options import add_groups
 from cicada_cli.text import clipped, counted, printable
 
 EXCERPT_CHARS = 200
@@ -75,6 +76,7 @@ def add_retrieve(
     for option, (_, told) in _FILTERS.items():
         add_filter(parser, f"--{option.replace('_', '-')}", told)
     add_metadata(parser)
+    add_groups(parser)
     add("--facet", action="append", metavar="FIELD", help="of the pipeline facets: a field to count; can be repeated")
     for switch in _SWITCHES:
         name = switch.replace("_", "-")
@@ -124,11 +126,17 @@ def request_of(args: argparse.Namespace) -> RetrieveRequest:
         raise UsageError(str(error)) from error
 
 
-def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool, out: Console) -> Exit:
-    """Run a pipeline over the deployment's index, in this process, and show what it found."""
+def retrieve(
+    deployment: Deployment, request: RetrieveRequest, *, groups: tuple[str, ...] | None, as_json: bool, out: Console
+) -> Exit:
+    """Run a pipeline over the deployment's index, in this process, and show what it found.
+
+    It reads what a member of some groups may, or everything for None.
+    """
     from cicada.index.reader import IndexReader
     from cicada.models.embedding_cache import CachingEmbedder
     from cicada.retrieval.facets import ShardFacets
+    from cicada.retrieval.names import NameChecker, NameCheckingRetriever
     from cicada.retrieval.shards import ShardRetriever
 
     embedder = CachingEmbedder(embedder_of(deployment, "query"))
@@ -138,13 +146,13 @@ def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool,
     try:
         pipelines = pipelines_with(
             deployment.aws,
-            ShardRetriever(reader, embedder),
+            NameCheckingRetriever(ShardRetriever(reader, embedder), NameChecker(reader)),
             embedder,
             reranker=deployment.reranker_model_id,
             writer=deployment.expansion_model_id,
             facets=ShardFacets(reader),
         )
-        response = pipelines.run(request, readable=EVERYTHING)
+        response = pipelines.run(request, readable_by(deployment, groups))
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from cicada.errors import CicadaError
 from cicada.retrieval.ports import Hit, SearchQuery, SearchResult
+from cicada_cli.access import readable_by
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.index import embedder_of, store_of
@@ -19,9 +21,12 @@ from cicada_cli.text import clipped, counted, printable
 EXCERPT_CHARS = 200
 
 
-def search(deployment: Deployment, query: SearchQuery, *, as_json: bool, out: Console) -> Exit:
-    """Search, and show the hits."""
+def search(
+    deployment: Deployment, query: SearchQuery, *, groups: tuple[str, ...] | None, as_json: bool, out: Console
+) -> Exit:
+    """Search as a member of some groups would, or everything for None, and show the hits."""
     from cicada.index.reader import IndexReader
+    from cicada.retrieval.names import NameChecker, NameCheckingRetriever
     from cicada.retrieval.shards import ShardRetriever
 
     embedder = embedder_of(deployment, "query")
@@ -29,7 +34,8 @@ def search(deployment: Deployment, query: SearchQuery, *, as_json: bool, out: Co
         store_of(deployment), embedding_model_id=embedder.model_id, dimensions=deployment.embedding_dimensions
     )
     try:
-        result = ShardRetriever(reader, embedder).search(query)
+        query = replace(query, readable=readable_by(deployment, groups))
+        result = NameCheckingRetriever(ShardRetriever(reader, embedder), NameChecker(reader)).search(query)
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED

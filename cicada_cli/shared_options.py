@@ -35,6 +35,24 @@ def add_metadata(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """As whom a command searches."""
+    parser.add_argument(
+        "--groups",
+        type=argument_types.groups,
+        metavar="NAMES",
+        help="search what members of these groups may read, with commas between; '' for members of none (default: all)",
+    )
+    add_access(parser)
+
+
+def add_access(parser: argparse._ActionsContainer) -> None:
+    """The deployment's settings of access, where its stacks are not asked."""
+    parser.add_argument(
+        "--access", metavar="JSON", help="the deployment's settings `access` (CICADA_ACCESS); {} without any"
+    )
+
+
 def add_connection(parser: argparse.ArgumentParser) -> None:
     """How a command that asks reaches the deployment."""
     group = parser.add_argument_group("connection")

@@ -227,7 +227,7 @@ def test_ties_are_those_of_a_plain_count(rows, limit):
 def test_pairs_beyond_what_may_be_looked_at_are_told():
     with reading(stored(*CORPUS)) as reader:
         graph = EntityGraph(reader)
-        view = graph._view(reader.current(), ALL, 0)
+        view = graph._view(reader.current(), ALL, 0, ())
         assert frequent_pairs(view.mentions, 100).complete
         assert not frequent_pairs(view.mentions, 100, max_pairs=0).complete
 

@@ -7,6 +7,7 @@ import pytest
 from cicada.errors import CollectionUnknown, EpisodeUnknown, IndexUnavailable, NameUnknown
 from cicada.index.versions import set_allow_partial
 from cicada.protocol.events import Failed
+from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.names import MAX_KNOWN, NameChecker, NameCheckingRetriever, unknown_names
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
@@ -107,3 +108,14 @@ def test_a_retriever_tells_unknown_names_whatever_the_engine(reader):
     assert [one.code for one in found.degraded] == ["collection_unknown"]
     assert {hit.passage.collection for hit in found.hits} == {"script"}
     assert retriever.version() == found.index_version
+
+
+def test_a_name_is_not_unknown_because_its_collection_is_new():
+    store = stored(*CORPUS)
+    with reading(store) as opened:
+        opened.current()
+        stored(naming(4, collection="attic"), store=store)
+        assert NameChecker(opened).check(Filters(collections=("attic",)), EVERYTHING) == ()
+        assert (
+            ShardFacets(opened).count(("source",), Filters(collections=("attic",)), readable=EVERYTHING, limit=1).total
+        )

@@ -15,6 +15,7 @@ from rich.console import Console
 from cicada.retrieval.ports import SearchQuery
 from cicada.rights import EVERYTHING
 from cicada_cli.aws import Aws
+from cicada_cli.collection_list import collections
 from cicada_cli.deployment import Deployment
 from cicada_cli.load import load
 from cicada_cli.load_options import LoadOptions
@@ -126,7 +127,8 @@ def test_filters_and_bounds_reach_the_search(script: Path, capsys: pytest.Captur
     main(["load", str(script)])
     assert places(hits(capsys, "bell", "--episode", "ep1", "--speaker", "Ada")) == ["ep1-002"]
     assert len(hits(capsys, "bell", "--episode", "ep1", "--episode", "ep2")) == 4
-    assert hits(capsys, "bell", "--collection", "other") == []
+    assert main(["search", "bell", "--collection", "other"]) == 1
+    assert "collection_unknown" in capsys.readouterr().err
     assert len(hits(capsys, "bell", "--top-k", "1")) == 1
     assert main(["search", "bell", "--min-score", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hits"] == []
@@ -189,7 +191,64 @@ def test_on_a_terminal_hits_are_a_table_and_progress_is_bars(
     bars = err.file.getvalue()  # type: ignore[attr-defined]
     for stage in ("reading", "embedding", "writing", "publishing"):
         assert stage in bars
-    assert search(deployment, SearchQuery("the bell", min_score=0, readable=EVERYTHING), as_json=False, out=out) == 0
+    query = SearchQuery("the bell", min_score=0, readable=EVERYTHING)
+    assert search(deployment, query, groups=None, as_json=False, out=out) == 0
     table = out.file.getvalue()  # type: ignore[attr-defined]
     assert "ep2-002" in table
     assert "4 hits in" in table
+
+
+NOTES = [("ep3", "The Attic", "ep3-001", "Ada", "The bell is in the attic.")]
+RULES = '{"default": "everybody", "collections": {"notes": ["editors", "staff"], "cellar": []}}'
+
+
+@pytest.fixture
+def two_collections(script: Path, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A script that everybody may read, and notes."""
+    del bucket
+    assert main(["load", str(script), "--collection", "script"]) == 0
+    assert main(["load", str(written(tmp_path / "notes.jsonl", NOTES)), "--collection", "notes"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.usefixtures("two_collections")
+def test_a_search_can_be_made_as_members_of_groups_would_make_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def found(*options: str) -> list[str]:
+        assert main(["search", "bell", "--min-score", "0", "--json", "--access", RULES, *options]) == 0
+        return sorted(hit["passage"]["collection"] for hit in json.loads(capsys.readouterr().out)["hits"])
+
+    assert found() == found("--groups", "staff, others") == ["notes", *["script"] * 4]
+    assert found("--groups", "others") == found("--groups", "") == ["script"] * 4
+    assert main(["search", "bell", "--groups", "others", "--access", RULES, "--collection", "notes"]) == 1
+    assert "There is no collection “notes”. These exist: “script”." in capsys.readouterr().err
+    facets = ["retrieve", "--pipeline", "facets", "--facet", "collection", "--access", RULES]
+    assert main([*facets, "--groups", "others"]) == 0
+    assert capsys.readouterr().out == "collection\t4\tscript\n"
+    assert main(facets) == 0
+    assert capsys.readouterr().out == "collection\t4\tscript\ncollection\t1\tnotes\n"
+    with pytest.raises(SystemExit):
+        main(["search", "bell", "--groups", "a\x01b"])
+    capsys.readouterr()
+    assert main(["search", "bell", "--groups", "others", "--access", "[]"]) == 2
+    assert "settings of access" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("two_collections")
+def test_collections_are_listed_with_their_readers(
+    bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CICADA_ACCESS", RULES)
+    assert main(["collections"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "cellar\t0\t\tnobody\nnotes\t1\t\teditors, staff\nscript\t4\t\teverybody\n"
+    assert told.err == "cicada: there is a rule for cellar, and no such collection\n"
+    assert main(["collections", "--json", "--access", '{"default": "nobody"}']) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"collection": "notes", "passages": 1, "kind": None, "readers": []},
+        {"collection": "script", "passages": 4, "kind": None, "readers": []},
+    ]
+    out = Console(file=io.StringIO(), force_terminal=True, width=120)
+    assert collections(Deployment({"bucket": bucket, "access": RULES}, Aws()), as_json=False, out=out) == 0
+    table = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "2 collections · version" in table
+    assert "editors, staff" in table

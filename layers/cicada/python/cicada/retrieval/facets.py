@@ -14,7 +14,7 @@ from cicada.index.facets import count_values
 from cicada.index.list_columns import ENTITIES, ENTITY_CODES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
-from cicada.retrieval.names import unknown_names
+from cicada.retrieval.names import NameChecker
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
 from cicada.rights import Readable
@@ -52,6 +52,7 @@ class ShardFacets:
 
     def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
+        self._names = NameChecker(reader)
 
     def count(self, fields: Sequence[str], filters: Filters, *, readable: Readable, limit: int) -> FacetCounts:
         """Count the values of fields: of :data:`OWN_FIELDS`, or keys of the metadata.
@@ -62,14 +63,15 @@ class ShardFacets:
         if limit < 0:
             raise RetrievalInvalid("limit: at least 0")
 
-        def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...], tuple[Degradation, ...]]:
-            unknown = unknown_names(index, filters)
+        unknown = self._names.check(filters, readable)
+
+        def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...]]:
             scope = index.scope(row_filter(filters))
             found = [
                 (field, count_values(index, scope, field if field in OWN_FIELDS else METADATA + field, limit))
                 for field in fields
             ]
-            return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found), unknown
+            return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found)
 
-        (total, found, unknown), index = read_index(self._reader, readable, counted)
+        (total, found), index = read_index(self._reader, readable, counted)
         return FacetCounts(index.manifest.version, total, found, (*unknown, *partial_index(index, "counted")))

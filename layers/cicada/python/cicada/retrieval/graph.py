@@ -34,7 +34,7 @@ from cicada.retrieval.entity_paths import (
     entity_paths,
     tie,
 )
-from cicada.retrieval.names import unknown_names
+from cicada.retrieval.names import NameChecker
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.shards import partial_index, read_index, row_filter
 from cicada.rights import Readable
@@ -162,6 +162,7 @@ class EntityGraph:
 
     def __init__(self, reader: IndexReader, *, max_mentions: int = MAX_MENTIONS) -> None:
         self._reader = reader
+        self._names = NameChecker(reader)
         self._max_mentions = max_mentions
         self._held: OrderedDict[tuple[str, ...], Mentions] = OrderedDict()
         self._held_of = ""  # the version that was last made room for
@@ -174,9 +175,10 @@ class EntityGraph:
         _check(limit, show)
         if len(entities) > MAX_NAMED:
             raise RetrievalInvalid(f"entities: at most {MAX_NAMED} can be named")
+        degraded = self._names.check(filters, readable)
 
         def answered(index: LoadedIndex) -> Cooccurring:
-            view = self._view(index, filters, show)
+            view = self._view(index, filters, show, degraded)
             found, unknown = view.resolved(entities)
             known = list(dict.fromkeys(entity for entity in found if entity is not None))
             complete = True
@@ -205,9 +207,10 @@ class EntityGraph:
     ) -> Neighbours:
         """The entities that passages name together with one."""
         _check(limit, show)
+        degraded = self._names.check(filters, readable)
 
         def answered(index: LoadedIndex) -> Neighbours:
-            view = self._view(index, filters, show)
+            view = self._view(index, filters, show, degraded)
             (found,), unknown = view.resolved([entity])
             if found is None:
                 return Neighbours(**view.told(unknown), entity=None, unique=0, ties=())
@@ -234,9 +237,10 @@ class EntityGraph:
         _check(limit, show)
         if not 1 <= max_hops <= MAX_HOPS:
             raise RetrievalInvalid(f"max_hops: from 1 to {MAX_HOPS}")
+        degraded = self._names.check(filters, readable)
 
         def answered(index: LoadedIndex) -> Paths:
-            view = self._view(index, filters, show)
+            view = self._view(index, filters, show, degraded)
             (first, last), unknown = view.resolved([start, end])
             paths: tuple[tuple[int, ...], ...] = ()
             complete = True
@@ -255,8 +259,7 @@ class EntityGraph:
 
         return read_index(self._reader, readable, answered)[0]
 
-    def _view(self, index: LoadedIndex, filters: Filters, show: int) -> GraphView:
-        unknown = unknown_names(index, filters)
+    def _view(self, index: LoadedIndex, filters: Filters, show: int, degraded: tuple[Degradation, ...]) -> GraphView:
         scope = index.scope(row_filter(filters))
         load_field(index, scope, ENTITIES)
         found = {
@@ -270,7 +273,7 @@ class EntityGraph:
         places, postings = list(found), list(found.values())
         mentions = self._mentions(index, tuple(scope.segments[place].entry.key for place in places), postings)
         allowed = [scope.allowed[place] for place in places]
-        return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show, unknown)
+        return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show, degraded)
 
     def _mentions(self, index: LoadedIndex, key: tuple[str, ...], postings: Sequence[Postings]) -> Mentions:
         """The mentions of segments, by their keys: held, or made, which may evict others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -60,19 +61,30 @@ def _quoted(name: str) -> str:
 
 
 class NameChecker:
-    """Checks names against the current version."""
+    """Checks names against the current version, and unknown ones once more against the newest."""
 
     def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
 
-    def check(self, filters: Filters, readable: Readable, *, time_budget_s: float) -> tuple[Degradation, ...]:
-        """What to tell of unknown names: see :func:`unknown_names`. Nothing if the index cannot be read in time."""
+    def check(
+        self, filters: Filters, readable: Readable, *, time_budget_s: float = math.inf
+    ) -> tuple[Degradation, ...]:
+        """What to tell of unknown names: see :func:`unknown_names`. Nothing if the index cannot be read."""
         if not filters.collections and not filters.episodes:
             return ()
         try:
+            if self._all_known(filters, readable, time_budget_s):
+                return ()
+            self._reader.refresh()  # a collection is not unknown because it is new
             return unknown_names(self._reader.current(time_budget_s).seen_by(readable), filters)
         except IndexFailure:
             return ()  # the search itself says what is wrong
+
+    def _all_known(self, filters: Filters, readable: Readable, time_budget_s: float) -> bool:
+        try:
+            return not unknown_names(self._reader.current(time_budget_s).seen_by(readable), filters)
+        except NameUnknown:
+            return False
 
 
 class NameCheckingRetriever:
