@@ -201,8 +201,10 @@ export function failureNotice({ tail, failure }) {
   if (failure?.limit) return "";
   if (failure) return sentence(failure.message || "The question was refused.");
   if (tail.terminal?.type !== "error" || tail.terminal.code === "cancelled") return "";
-  const tried = tail.terminal.failed.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);
-  return [sentence(tail.terminal.message || "There is no answer."), ...tried].join(" ");
+  const { message, failed } = tail.terminal;
+  const others = failed.filter(({ reason }) => reason !== message); // the strategy that ended it says the same
+  const tried = others.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);
+  return [sentence(message || "There is no answer."), ...tried].join(" ");
 }
 
 /** What follows the number of each limit. @type {Record<string, string>} */

@@ -180,3 +180,13 @@ test("a refused limit is a phase of its own, said in the status alone", () => {
   assert.equal(failureNotice(refused), "");
   assert.equal(statusOf({ ...refused, ended: true }, "open"), "Your limit of 200,000 tokens a day is reached.");
 });
+
+test("an error that ended the request is told once, with what failed before", () => {
+  const message = "There is no episode “ep9”. These exist: “ep1”, “ep2”.";
+  const failed = [
+    { strategy: "hybrid", code: "model_busy", reason: "The model is busy" },
+    { strategy: "rag", code: "episode_unknown", reason: message },
+  ];
+  const tail = tailOf({ type: "error", code: "episode_unknown", message, retryable: false, failed });
+  assert.equal(failureNotice({ tail, failure: null }), `${message} Search and earlier answers: The model is busy.`);
+});
