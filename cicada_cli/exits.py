@@ -20,6 +20,8 @@ class Exit(IntEnum):
     """A load is published, without documents that could not be loaded."""
     LIMIT_REACHED = 5
     """The question was refused for a limit on use."""
+    BLOCKED = 6
+    """A guardrail or content filter withheld the answer."""
     INTERRUPTED = 130
     """By Ctrl-C, as shells have it: 128 and the signal's number."""
 

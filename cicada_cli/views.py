@@ -149,7 +149,7 @@ class PeopleView:
             self._tail.conclude(item)
         withdrawn = bool(text) and not self._tail.text
         if withdrawn:
-            self.show_withdrawn(text)
+            self.show_withdrawn("" if item.terminal else text)
         if item.event.type == "fallback":
             self.show_fallback(_fallback_words(item.event, withdrawn=withdrawn))
         self.show_event(item)
@@ -160,7 +160,7 @@ class PeopleView:
 
     @abstractmethod
     def show_withdrawn(self, text: str) -> None:
-        """Show that this text, shown before, is not of the answer."""
+        """Show that this text, shown before, is not of the answer; "" where it may not be shown again either."""
 
     @abstractmethod
     def show_fallback(self, words: str) -> None:
@@ -233,8 +233,8 @@ class LiveView(PeopleView):
                 self._trouble = ""
 
     def show_withdrawn(self, text: str) -> None:
-        """Leave the text on the screen, struck out."""
-        self.print_lines(withdrawn_text(text))
+        """Leave the text on the screen, struck out; of a blocked answer nothing."""
+        self.print_lines(withdrawn_text(text) if text else Text("What was written is withdrawn.", style="dim"))
 
     def show_fallback(self, words: str) -> None:
         """Say it below what was withdrawn."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from cicada.errors import AnswerBlocked
 from cicada.protocol.events import TERMINAL_TYPES, Confirmed, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
 from cicada.protocol.profiles import ProfileReply
 
@@ -104,7 +105,12 @@ def metrics_in(fields: Mapping[str, Any]) -> Metrics | None:
     return _read(Metrics, fields.get("metrics"))
 
 
-def last_failure_code(fields: Mapping[str, Any]) -> str | None:
+def is_withheld(error: Mapping[str, Any]) -> bool:
+    """Whether a terminal ``error`` takes back the text before it. Older servers say so of the last strategy alone."""
+    return AnswerBlocked.code in (error.get("code"), _last_failure_code(error))
+
+
+def _last_failure_code(fields: Mapping[str, Any]) -> str | None:
     """Why the last strategy failed, whatever its name."""
     failed = fields.get("failed")
     last = failed[-1] if isinstance(failed, list) and failed else None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cicada.errors import AnswerBlocked
 from cicada.protocol.events import (
     Accepted,
     Attempt,
@@ -28,10 +27,8 @@ from cicada.protocol.events import (
     Verdict,
 )
 from cicada.usage.limits import LimitState
-from cicada_client.frames import EventFrame, UnknownEvent, failures_in, last_failure_code, metrics_in
+from cicada_client.frames import EventFrame, UnknownEvent, failures_in, is_withheld, metrics_in
 
-WITHHELD = AnswerBlocked.code
-"""Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays."""
 MAX_EARLY_FRAMES = 10_000
 """Frames kept while one before them is missing; what does not fit comes again with the next resume."""
 
@@ -187,7 +184,7 @@ class RequestTail:
                 self._receipts[change.id, change.version] = change
             case Confirm() as confirm:
                 self._confirmations[confirm.confirmation_id] = confirm
-            case Failed() if last_failure_code(frame.raw) == WITHHELD:
+            case Failed() if is_withheld(frame.raw):
                 self._rewind()
             case UnknownEvent() as unknown:
                 self._apply_unknown(unknown, frame)
@@ -211,7 +208,7 @@ class RequestTail:
         match event.type:
             case "fallback":
                 self._rewind()
-            case "error" if last_failure_code(frame.raw) == WITHHELD:
+            case "error" if is_withheld(frame.raw):
                 self._rewind()
             case "attempt":
                 self._begin(event.fields.get("attempt"))

@@ -52,7 +52,7 @@ class AnsweringStack(Stack):
         self.guardrail = guardrail.of(self, settings)
         self.answer = self._answer()
         self.exhausted = self._functions.make("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
-        self._allow_log(self.exhausted, "DeleteItem", "GetItem", "PutItem", "UpdateItem")
+        self._allow_log(self.exhausted, "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
         self.workflow = AnswerWorkflow(
             self,
             "Workflow",

@@ -6,8 +6,8 @@ import { isTerminal } from "./protocol.js";
  * @import { Accepted, Change, Citation, Complete, Confirm, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy, Verdict } from "./protocol.js"
  */
 
-/** Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays. */
-const WITHHELD = "answer_blocked";
+/** The code of an end that takes back the text before it. Older servers give it to the last strategy alone. */
+export const WITHHELD = "answer_blocked";
 /** Frames kept while one before them is missing; what does not fit comes again with the next resume. */
 const MAX_EARLY_FRAMES = 10_000;
 
@@ -150,7 +150,7 @@ export class RequestTail {
         this.degraded = [...this.degraded, ...event.degraded];
         break;
       case "error":
-        if (event.failed.at(-1)?.code === WITHHELD) this.#rewind();
+        if ([event.code, event.failed.at(-1)?.code].includes(WITHHELD)) this.#rewind();
         break;
     }
   }

@@ -191,6 +191,7 @@ export class TurnView {
       case "cancelled":
         return this.#announce("Stopped.");
       case "limited":
+      case "blocked":
         return this.#announce(statusOf(exchange, "open"));
       case "failed":
         return this.#announce(failureNotice(exchange));

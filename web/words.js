@@ -1,12 +1,14 @@
 /** What the page says of a request, in words for the asker. */
 
+import { WITHHELD } from "./tail.js";
+
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Change, ChangedField, Confirm, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "./protocol.js"
+ * @import { Change, ChangedField, Confirm, Failed, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { RequestTail } from "./tail.js"
  *
- * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "limited" | "failed"} Phase
+ * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "limited" | "blocked" | "failed"} Phase
  */
 
 /** @type {Record<string, { name: string, doing: string, next: string }>} */
@@ -41,6 +43,9 @@ export function strategyName(strategy) {
   return STRATEGIES[strategy]?.name ?? strategy;
 }
 
+/** What an end is that is no failure, by its code. @type {Record<string, Phase>} */
+const ENDS = { cancelled: "cancelled", [WITHHELD]: "blocked" };
+
 /**
  * Where a request stands.
  *
@@ -51,7 +56,7 @@ export function phaseOf({ tail, failure }) {
   if (failure?.limit) return "limited";
   if (failure) return "failed";
   if (tail.terminal?.type === "complete") return "complete";
-  if (tail.terminal) return tail.terminal.code === "cancelled" ? "cancelled" : "failed";
+  if (tail.terminal) return ENDS[tail.terminal.code] ?? "failed";
   if (tail.text) return "writing";
   if (tail.searched !== null) return "reading";
   if (tail.strategy !== null) return "searching";
@@ -85,6 +90,8 @@ export function statusOf(exchange, connection) {
       return "Complete";
     case "limited":
       return limitNotice(/** @type {Limit} */ (failure?.limit));
+    case "blocked":
+      return sentence(/** @type {Failed} */ (tail.terminal).message || "The answer was withheld.");
     case "cancelled":
       return tail.text ? "Stopped. What is written so far is not the whole answer." : "Stopped.";
     case "failed":
@@ -200,7 +207,7 @@ export function wayOf({ terminal, strategy }) {
 export function failureNotice({ tail, failure }) {
   if (failure?.limit) return "";
   if (failure) return sentence(failure.message || "The question was refused.");
-  if (tail.terminal?.type !== "error" || tail.terminal.code === "cancelled") return "";
+  if (tail.terminal?.type !== "error" || tail.terminal.code in ENDS) return "";
   const { message, failed } = tail.terminal;
   const others = failed.filter(({ reason }) => reason !== message); // the strategy that ended it says the same
   const tried = others.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);

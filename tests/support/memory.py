@@ -65,6 +65,8 @@ class InMemoryLog:
             changed = replace(changed, changed=commit.changed)
         if commit.standalone is not None:
             changed = replace(changed, standalone=commit.standalone)
+        if commit.log:
+            changed, entries = replace(changed, withdrawn=True), commit.log
         self.requests[head.key] = (changed, entries + commit.entries())
         self.after("commit")
         return changed
@@ -80,11 +82,16 @@ class InMemoryLog:
         self.after("take_up")
         return changed
 
+    def purge(self, head: RequestHead, *, done: bool) -> None:
+        self._enter("purge")
+        stored, entries = self._stored(head.key)
+        self.requests[head.key] = (replace(stored, withdrawn=stored.withdrawn and not done), entries)
+
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
         self._enter("open_requests")
         heads = sorted((head for head, _ in self.requests.values()), key=lambda head: head.accepted_at_ms)
         for head in heads:
-            if head.state == "open" and head.accepted_at_ms < accepted_before_ms:
+            if (head.state == "open" or head.withdrawn) and head.accepted_at_ms < accepted_before_ms:
                 yield head.key
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:

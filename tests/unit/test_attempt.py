@@ -817,7 +817,9 @@ def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
 
 def test_a_blocked_answer_ends_the_request_at_once_with_the_guardrails_message():
     world = World("The bell ", AnswerBlocked("topic: bells", told="We do not speak of bells."))
+    world.wiring["sinks"] = (SimpleNamespace(keep=lambda given: pytest.fail("it is kept")),)
     assert world.run().outcome == "ended"
+    assert "bell " not in str(world.log.read(KEY)[1]).replace("of bells", "")
     last = world.seen()[-1]
     assert (last["type"], last["code"], last["retryable"]) == ("error", "answer_blocked", False)
     assert last["message"] == "We do not speak of bells."

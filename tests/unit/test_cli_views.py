@@ -298,6 +298,13 @@ def test_a_terminal_shows_withdrawn_text_struck_out_and_says_why() -> None:
     assert text.index("withdrawn; direct") < text.rindex("Lasting words.")
 
 
+def test_a_terminal_shows_no_word_of_a_blocked_answer_again() -> None:
+    blocked = Failed(code="answer_blocked", message="No.", retryable=False)
+    text = on_terminal(*frames([*FALLEN[:3], blocked]), colours=True)
+    assert "Withdrawn words." not in text[text.index("What was written is withdrawn.") :]
+    assert "9m" not in text  # SGR 9: crossed out
+
+
 def test_a_source_begins_on_one_line_of_the_terminal() -> None:
     events: list[LogEvent] = [
         ACCEPTED,

@@ -273,6 +273,13 @@ def test_what_is_nothing_without_its_unreadable_part_is_handed_on_unread() -> No
 
 @pytest.mark.parametrize(("code", "left"), [("answer_blocked", ""), ("stream_broken", "The bell ")])
 @pytest.mark.parametrize("retryable", [True, "of a newer server"])
+def test_what_was_withheld_is_dropped_at_an_end_of_that_code(code: str, left: str, retryable: object) -> None:
+    error = {"type": "error", "code": code, "message": "m", "retryable": retryable, "failed": []}
+    assert fed(accepted(), Chunk(attempt=1, content="The bell "), error).text == left
+
+
+@pytest.mark.parametrize(("code", "left"), [("answer_blocked", ""), ("stream_broken", "The bell ")])
+@pytest.mark.parametrize("retryable", [True, "of a newer server"])
 def test_what_was_withheld_is_dropped_whichever_strategy_wrote_it(code: str, left: str, retryable: object) -> None:
     failed = [
         {"strategy": "rag", "code": "stream_broken", "reason": "r"},

@@ -10,10 +10,10 @@ import pytest
 
 from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
 from cicada.attempts.budgets import RequestBudget
-from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, end
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import LogEntry, RequestKey
-from cicada.errors import RequestUnknown, WorkflowUnavailable
+from cicada.errors import AnswerBlocked, RequestUnknown, WorkflowUnavailable
 from cicada.protocol.events import Failed, StrategyFailure
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, new_head
@@ -184,6 +184,17 @@ def test_a_sweep_takes_up_every_orphan_and_nothing_else(world):
     assert world.sweep() == Swept(looked_at=5, restarted=4, ended=0)
     assert {key for key, _, _ in world.workflow.started} == set(keys[1:])
     assert world.sweep() == Swept(looked_at=5, restarted=0, ended=0)
+
+
+def test_a_sweep_deletes_what_is_left_of_a_blocked_answer_once_nothing_more_can_come(world):
+    head = world.begin()
+    blocked = end(head, Failed.of(AnswerBlocked()), world.log.read(KEY)[1])
+    world.log.commit(head, blocked)
+    for after_s, left in ((START_GRACE_S + 1, True), (LOST_S, False)):
+        world.now_s = NOW_S + after_s
+        assert world.sweep() == Swept(looked_at=1)
+        assert world.log.head(KEY).withdrawn is left
+    assert world.sweep() == Swept()
 
 
 def test_a_sweep_leaves_new_requests_alone(world):

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from cicada.delivery.decide import LEASE_S, append, begin, has_landed
+from cicada.delivery.decide import LEASE_S, append, begin, end, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import Changed, Commit, LogEntry, Question, RequestKey, RequestSpend, Standalone, Subscriber
-from cicada.errors import RequestUnknown
-from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
+from cicada.errors import AnswerBlocked, RequestUnknown
+from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, Sources, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, following, new_head
@@ -246,6 +246,45 @@ def test_what_was_spent_is_remembered(log):
     spent = RequestSpend(2, 300, 40, None)
     assert log.commit(head, Commit(head.fence, (), spent=spent)).spent == spent
     assert log.head(KEY).spent == spent
+
+
+def test_a_blocked_answer_leaves_no_word_of_any_attempt_and_no_gap(log):
+    large = "secret " * 1000
+    found = Sources(attempt=1, index_version="v1", searched=1, sources=(), query="passage " * 1000)
+    head = log.commit(begun(log), append(log.head(KEY), [found, chunk("secret"), chunk(large)]))
+    second = begin(head, "cag", (), execution="x1", worker="w2", now_s=NOW_S)
+    head = log.commit(head, second)
+    head = log.commit(head, append(head, [chunk("secret", 2)]))
+    late = append(head, [chunk(large, 2)])
+    blocked = end(head, Failed.of(AnswerBlocked(), ()), log.read(KEY)[1])
+    ended = log.commit(head, blocked)
+    log.purge(ended, done=False)
+    head, entries = log.read(KEY)
+    assert [entry.seq for entry in entries] == list(range(1, head.last_seq + 1))
+    kinds = [json.loads(entry.body)["type"] for entry in entries]
+    began = ["accepted", "attempt", "sources", "withdrawn", "withdrawn"]
+    assert kinds == [*began, "fallback", "attempt", "withdrawn", "error"]
+    assert json.loads(entries[2].body)["query"] == found.query
+    assert has_landed(blocked, head, entries)
+    with pytest.raises(Conflict):  # whose large event had an item of its own before the commit
+        log.commit(head, late)
+    assert (head.state, head.withdrawn, [*log.open_requests(2**53)]) == ("failed", True, [KEY])
+    log.purge(head, done=True)
+    log.purge(head, done=True)
+    assert (log.head(KEY).withdrawn, [*log.open_requests(2**53)]) == (False, [])
+    assert log.read(KEY)[1] == entries
+    if isinstance(log, DynamoDbLog):
+        items = log._client.scan(TableName="requests")["Items"]
+        assert "secret" not in str(items)
+        assert sorted(item["sk"]["S"] for item in items) == ["event#3#1", "head"]
+
+
+def test_a_long_answer_is_withdrawn_whole(log):
+    head = begun(log)
+    for _ in range(3):
+        head = log.commit(head, append(head, [chunk("secret")] * 90))
+    head = log.commit(head, end(head, Failed.of(AnswerBlocked(), ()), log.read(KEY)[1]))
+    assert (head.last_seq, "secret" in str(log.read(KEY))) == (273, False)
 
 
 def test_open_requests_are_listed_until_they_end(log):

@@ -190,3 +190,13 @@ test("an error that ended the request is told once, with what failed before", ()
   const tail = tailOf({ type: "error", code: "episode_unknown", message, retryable: false, failed });
   assert.equal(failureNotice({ tail, failure: null }), `${message} Search and earlier answers: The model is busy.`);
 });
+
+test("a blocked answer is no failure: its guardrail's message stands quietly in place of the text", () => {
+  const failed = [{ strategy: "rag", code: "answer_blocked", reason: "No bells." }];
+  const end = { type: "error", code: "answer_blocked", message: "No bells.", retryable: false, failed };
+  const tail = tailOf(found({}), { type: "chunk", attempt: 1, content: "The bell" }, end);
+  assert.equal(tail.text, "");
+  assert.equal(phaseOf({ tail, failure: null }), "blocked");
+  assert.equal(status(tail), "No bells.");
+  assert.equal(failureNotice({ tail, failure: null }), "");
+});

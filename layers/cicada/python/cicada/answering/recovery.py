@@ -15,7 +15,7 @@ from typing import Literal
 from cicada.answering.workflow import WorkflowStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.attempts.chain import entry_strategy
-from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphaned, tried
+from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, may_purge, orphaned, tried
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import RequestHead
@@ -115,7 +115,10 @@ class Recovery:
                 break
             looked_at += 1
             try:
-                done = self._take_up(self.log.head(key), "sweep")
+                head = self.log.head(key)
+                if may_purge(head, self.now_s()):
+                    self.log.purge(head, done=True)
+                done = self._take_up(head, "sweep")
             except RequestUnknown:
                 continue
             except Exception as error:  # one request's failure must not keep the others from being recovered

@@ -5,6 +5,7 @@ Each function takes what is known and returns the commit to make, or says why th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -18,15 +19,17 @@ from cicada.delivery.record import (
     RequestHead,
     Subscriber,
 )
-from cicada.errors import AnswerTooLong, WorkerLost
+from cicada.errors import AnswerBlocked, AnswerTooLong, WorkerLost
 from cicada.protocol.events import (
     TERMINAL,
     Attempt,
     Complete,
+    Failed,
     Fallback,
     LogEvent,
     StrategyFailure,
     StrategyName,
+    Withdrawn,
     dump_event,
 )
 
@@ -38,6 +41,10 @@ LEASE_GRACE_S = 15
 """How long after the end of its lease a request is taken over: time for the workflow's steps between attempts."""
 MAX_TAKEOVERS = 1
 """How often a request is restarted; then it is ended."""
+
+
+_WITHOUT_ANSWER = frozenset({"accepted", "attempt", "sources", "fallback", "receipt", "confirm", "withdrawn"})
+"""Types of events without text of the answer. An event of any other type, such as a newer release's, counts as text."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,27 @@ def append(head: RequestHead, events: Sequence[LogEvent], *, claim: AttemptClaim
     if size > MAX_LOG_BYTES and not (len(events) == 1 and isinstance(last, TERMINAL)):
         raise AnswerTooLong(f"the log would hold {size} bytes; the limit is {MAX_LOG_BYTES}")
     return commit
+
+
+def withdraws(terminal: Failed) -> bool:
+    """Whether a terminal event takes back the text that was delivered before it."""
+    return terminal.code == AnswerBlocked.code
+
+
+def end(head: RequestHead, terminal: Failed, entries: Sequence[LogEntry] = ()) -> Commit:
+    """The commit that ends an open request with an error.
+
+    ``entries``: the whole log at ``head``, where the terminal event :func:`withdraws` text: of every attempt, since
+    what an earlier one said to the same question was not let through either.
+    """
+    commit = append(head, [terminal])
+    return replace(commit, log=tuple(map(_withdrawn, entries))) if withdraws(terminal) else commit
+
+
+def _withdrawn(entry: LogEntry) -> LogEntry:
+    if json.loads(entry.body)["type"] in _WITHOUT_ANSWER:
+        return entry
+    return replace(entry, body=dump_event(Withdrawn(attempt=entry.attempt)))
 
 
 def may_drive(head: RequestHead, execution: str, now_s: float) -> NotYours | None:
@@ -146,7 +174,7 @@ def has_landed(commit: Commit, head: RequestHead, entries: Sequence[LogEntry]) -
     if commit.claim is not None and (head.attempt, head.worker) != (commit.claim.attempt, commit.claim.worker):
         return False
     by_seq = {entry.seq: entry for entry in entries}
-    return all(by_seq.get(entry.seq) == entry for entry in commit.entries())
+    return all(by_seq.get(entry.seq) == entry for entry in (*commit.log, *commit.entries()))
 
 
 def with_subscriber(subscribers: tuple[Subscriber, ...], subscriber: Subscriber) -> tuple[Subscriber, ...]:
@@ -157,6 +185,11 @@ def with_subscriber(subscribers: tuple[Subscriber, ...], subscriber: Subscriber)
 def without_subscriber(subscribers: tuple[Subscriber, ...], connection_id: str) -> tuple[Subscriber, ...]:
     """The subscribers without one."""
     return tuple(known for known in subscribers if known.connection_id != connection_id)
+
+
+def may_purge(head: RequestHead, now_s: float) -> bool:
+    """Whether the rest of a withdrawn log can be deleted for good: no late write of its workers can follow."""
+    return head.withdrawn and now_s > head.lease_until + LEASE_GRACE_S
 
 
 Orphan = Literal["never_started", "worker_lost"]

@@ -39,7 +39,7 @@ from cicada.protocol.events import StrategyFailure
 
 INLINE_BYTES = 2 * 1024
 """Events up to this many UTF-8 bytes are stored in the head item."""
-_HEAD = "head"
+_HEAD, _EVENT = "head", "event#"
 OPEN_INDEX = "open"
 """The name of the index of open requests: hash key ``open_in`` (a number), range key ``accepted_at_ms``."""
 OPEN_PARTITIONS = 4
@@ -102,17 +102,7 @@ class DynamoDbLog:
 
     def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         """See the port."""
-        found = queried(
-            self._client,
-            StoreFault,
-            TableName=self._table,
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": {"S": _pk(key)}},
-            ConsistentRead=True,
-        )
-        items = {str(item["sk"]["S"]): item for item in found}
-        if _HEAD not in items:
-            raise RequestUnknown(key.request_id)
+        items = self._items(key)
         return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
 
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
@@ -132,12 +122,17 @@ class DynamoDbLog:
             names |= {"#bytes": "log_bytes", "#log": "log"}
             values[":added"] = {"N": str(commit.added_bytes)}
             sets.append("#bytes = #bytes + :added")
-        for entry in commit.entries():
-            names[f"#e{entry.seq}"] = str(entry.seq)
-            values[f":e{entry.seq}"] = self._place(head, entry)
-            sets.append(f"#log.#e{entry.seq} = :e{entry.seq}")
+        entries = (*commit.log, *commit.entries())
+        if commit.log:  # as a whole: an expression that names each event could be longer than DynamoDB allows
+            values[":log"] = {"M": {str(entry.seq): self._place(head, entry) for entry in entries}}
+            sets.append("#log = :log")
+        else:
+            for entry in entries:
+                names[f"#e{entry.seq}"] = str(entry.seq)
+                values[f":e{entry.seq}"] = self._place(head, entry)
+                sets.append(f"#log.#e{entry.seq} = :e{entry.seq}")
         remove = ""
-        if commit.state != "open":  # leaves the index of open requests
+        if commit.state != "open" and not commit.log:  # leaves the index of open requests
             names["#open_in"] = "open_in"
             remove = " REMOVE #open_in"
         return self._update(
@@ -171,6 +166,22 @@ class DynamoDbLog:
                 **({} if head.execution is None else {":execution": {"S": head.execution}}),
             },
         )
+
+    def purge(self, head: RequestHead, *, done: bool) -> None:
+        """See the port."""
+        found = self._items(head.key)
+        used = {value["M"]["r"]["S"] for value in found[_HEAD]["log"]["M"].values() if "r" in value["M"]}
+        for sk in (sk for sk in found.keys() - used if sk.startswith(_EVENT)):
+            with faults_as(StoreFault):
+                self._client.delete_item(TableName=self._table, Key=_key(head.key, sk))
+        if done:
+            self._update(
+                head.key,
+                "REMOVE #open_in, #withdrawn",
+                "#last = :last",  # of an ended request it stays
+                {"#open_in": "open_in", "#withdrawn": "withdrawn", "#last": "last_seq"},
+                {":last": {"N": str(head.last_seq)}},
+            )
 
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
         """See the port."""
@@ -221,13 +232,28 @@ class DynamoDbLog:
         """An event's value in the head's log: the event, or a reference to the item that is written here for it."""
         if len(entry.body.encode()) <= INLINE_BYTES:
             return _inline(entry.attempt, entry.body)
-        sk = f"event#{entry.seq}#{entry.attempt}"
+        sk = f"{_EVENT}{entry.seq}#{entry.attempt}"
         with faults_as(StoreFault):
             self._client.put_item(
                 TableName=self._table,
                 Item={**_key(head.key, sk), "body": {"S": entry.body}, **_ttl(head, margins=2)},
             )
         return {"M": {"a": {"N": str(entry.attempt)}, "r": {"S": sk}}}
+
+    def _items(self, key: RequestKey) -> dict[str, Item]:
+        """By sort key, the head and the items of events. Raises RequestUnknown."""
+        found = queried(
+            self._client,
+            StoreFault,
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": _pk(key)}},
+            ConsistentRead=True,
+        )
+        items = {str(item["sk"]["S"]): item for item in found}
+        if _HEAD not in items:
+            raise RequestUnknown(key.request_id)
+        return items
 
     def _item(self, key: RequestKey, sk: str) -> Item | None:
         with faults_as(StoreFault):
@@ -257,6 +283,7 @@ def _changes(commit: Commit) -> dict[str, Any]:
         last_seq=commit.last_seq if commit.bodies else None,
         state=commit.state if commit.state != "open" else None,
         lease_until=commit.lease_until,
+        withdrawn=1 if commit.log else None,
         standalone=_STANDALONE.dump_json(commit.standalone).decode() if commit.standalone else None,
         spent=json.dumps(asdict(commit.spent)) if commit.spent else None,
         changed=_CHANGED.dump_json(commit.changed).decode() if commit.changed else None,
@@ -352,5 +379,6 @@ def _head(key: RequestKey, item: Item) -> RequestHead:
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
+        withdrawn="withdrawn" in item,
         subscribers=_subscribers(item),
     )

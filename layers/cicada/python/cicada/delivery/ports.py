@@ -47,6 +47,8 @@ class RequestLog(Protocol):
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         """Apply a commit to the request of ``head``; return the head after it, with the subscribers of that instant.
 
+        A request whose log it replaces stays among :meth:`open_requests` until :meth:`purge` is done with it.
+
         Raises:
             Conflict: the fence does not hold, or the request is not open.
             RequestUnknown.
@@ -63,8 +65,15 @@ class RequestLog(Protocol):
         """
         ...
 
+    def purge(self, head: RequestHead, *, done: bool) -> None:
+        """Delete what a withdrawn log does not refer to any more: large events have items of their own.
+
+        ``done``: no more can be left, and the request leaves :meth:`open_requests`.
+        """
+        ...
+
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
-        """The open requests that were accepted before then, in no order.
+        """The open requests that were accepted before then, and those to be purged, in no order.
 
         The list may lag by seconds, so the caller must read the head before acting on a request.
         """

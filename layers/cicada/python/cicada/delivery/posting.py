@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from cicada.delivery.decide import append, has_landed, without_subscriber
+from cicada.delivery.decide import end, has_landed, withdraws, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, RequestHead
-from cicada.errors import DeliveryUnavailable, Unauthorized
+from cicada.delivery.record import Commit, LogEntry, RequestHead
+from cicada.errors import DeliveryUnavailable, RequestUnknown, Unauthorized
 from cicada.protocol.events import Failed, Refused, reply_frame
 from cicada.request_trace import log_event
 
@@ -56,6 +56,15 @@ def _posts(head: RequestHead, commit: Commit, spare: str | None) -> list[Post]:
     return [Post(one, frames) for one in head.subscribers if one.connection_id != spare]
 
 
+def _purge(log: RequestLog, head: RequestHead) -> None:
+    """Delete the items of withdrawn events. If that fails, the sweep does."""
+    try:
+        log.purge(head, done=False)
+    except (StoreFault, RequestUnknown) as error:
+        message = "withdrawn events not deleted yet"
+        log_event(logger, "fault", message, level=logging.WARNING, dependency="log", why=str(error))
+
+
 def end_request(
     log: RequestLog,
     connections: Connections,
@@ -69,21 +78,24 @@ def end_request(
     """Append a terminal ``error`` and post it to every subscriber but ``spare``. Returns whether it ended the request.
 
     A worker's next write then finds the request closed. Nothing happens if the request has ended already, or if
-    ``still`` does not hold for the stored head.
+    ``still`` does not hold for the stored head. The end of a blocked answer withdraws its text from the log.
 
     Raises:
         StoreFault, RequestUnknown.
         DeliveryUnavailable: every try met a conflict.
     """
+    entries: tuple[LogEntry, ...] = ()
+    if withdraws(terminal):
+        head, entries = log.read(head.key)
     for _ in range(CONTENTION_TRIES):
         if head.state != "open" or not still(head):
             return False
-        commit = append(head, [terminal])
+        commit = end(head, terminal, entries)
         try:
             head = log.commit(head, commit)
         except Conflict as conflict:
-            head = conflict.head
-            if not has_landed(commit, head, conflict.entries):
+            head, entries = conflict.head, conflict.entries
+            if not has_landed(commit, head, entries):
                 continue
         log_event(
             logger,
@@ -97,5 +109,7 @@ def end_request(
         for post in _posts(head, commit, spare):
             if post_frames(connections, post, now_s) in ("gone", "expired"):
                 forget_subscriber(log, head, post.subscriber.connection_id)
+        if withdraws(terminal):
+            _purge(log, head)
         return True
     raise DeliveryUnavailable("the log keeps changing")

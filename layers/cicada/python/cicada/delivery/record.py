@@ -149,6 +149,8 @@ class RequestHead:
     """By the last attempt that changed anything."""
     last_seq: int = 1
     log_bytes: int = 0
+    withdrawn: bool = False
+    """It was blocked, and items of its withdrawn events may be left: see :meth:`RequestLog.purge`."""
     subscribers: tuple[Subscriber, ...] = ()
 
     @property
@@ -198,6 +200,8 @@ class Commit:
     standalone: Standalone | None = None
     spent: RequestSpend | None = None
     changed: Changed | None = None
+    log: tuple[LogEntry, ...] = ()
+    """Every event before these, where bodies of them are replaced; empty where the log stays as it is."""
 
     @property
     def attempt(self) -> int:

@@ -198,6 +198,14 @@ class Chunk(Event):
     content: Annotated[str, Field(min_length=1)]
 
 
+class Withdrawn(Event):
+    """It stands in the place of an event that carried text of a blocked answer, and shows nothing. The request's
+    terminal ``error`` has the code ``answer_blocked``."""
+
+    type: Literal["withdrawn"] = "withdrawn"
+    attempt: int = Field(description="of the event that stood here")
+
+
 class Fallback(Event):
     """The attempt before failed: drop its text and sources; another strategy begins."""
 
@@ -340,7 +348,20 @@ class Failed(Event):
         return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed, known=known)
 
 
-LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed
+LogEvent = (
+    Accepted
+    | Attempt
+    | Sources
+    | Chunk
+    | Withdrawn
+    | Fallback
+    | Citations
+    | Verdict
+    | Receipt
+    | Confirm
+    | Complete
+    | Failed
+)
 TERMINAL = (Complete, Failed)
 TERMINAL_TYPES = frozenset({"complete", "error"})
 
