@@ -74,11 +74,12 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
 
 
 def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
-    """An event over 2,048 bytes is an item of its own, which it puts."""
+    """An event over 2,048 bytes is an item of its own: it puts such an end, and finds and deletes a blocked text's."""
     assert allowed(shipped, "exhausted") == XRAY | own_logs(shipped, "exhausted") | {
         ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
+        ("dynamodb:Query", TABLE),
         ("dynamodb:UpdateItem", TABLE),
         ("execute-api:ManageConnections", CONNECTIONS),
     }
