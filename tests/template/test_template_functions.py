@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from cicada.settings import (
     PageFilesSettings,
     RecoverySettings,
 )
+from cicada.usage.limits import Limits, UsageLimits
 from stacks.findings import flat
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
@@ -77,6 +79,18 @@ def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Syn
     assert settings.retention_s == 7 * 24 * 3600
     assert settings.request_time_s == 300
     assert MessageProcessorSettings.read(local.environment("message_processor")).auth == "none"
+
+
+def test_limits_reach_those_who_take_questions_and_who_administer(shipped: Synthesis, full: Synthesis) -> None:
+    limits = UsageLimits.model_validate_json(full.environment("message_processor")["USAGE_LIMITS"])
+    assert limits == UsageLimits(
+        user=Limits(requests_minute=6, usd_day=2.5), groups={"readers": Limits(usd_month=100.0)}
+    )
+    told = json.loads(full.template("Gateway")["Outputs"]["UsageLimits"]["Value"])
+    assert told.pop("request") == {"tokens": 60_000, "usd": 0.1}
+    assert UsageLimits.model_validate(told) == limits
+    assert "USAGE_LIMITS" not in shipped.environment("message_processor")
+    assert json.loads(shipped.template("Gateway")["Outputs"]["UsageLimits"]["Value"]).keys() == {"request"}
 
 
 def test_the_answer_worker_reads_its_settings(shipped: Synthesis) -> None:
