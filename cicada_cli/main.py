@@ -25,6 +25,7 @@ from cicada_cli import (
     collection_list,
     engine,
     ingest,
+    personal_data,
     profiles,
     retrieve,
     upkeep,
@@ -133,6 +134,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_users(commands, _users, add_aws)
     add_usage(commands, _accounts, add_aws)
     add_limits(commands, _accounts, add_aws)
+    personal_data.add_user(commands, _user, add_aws)
     add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, add_aws)
 
     add_load(commands, _load, add_index)
@@ -304,6 +306,14 @@ def _accounts(command: accounts.Command, needs: Sequence[str]) -> accounts.Run:
     def run(args: argparse.Namespace) -> Exit:
         deployment = _deployment(args, needs)
         return accounts.guarded(lambda: command(args, deployment))
+
+    return run
+
+
+def _user(command: Callable[[argparse.Namespace, Deployment], Exit]) -> Callable[[argparse.Namespace], Exit]:
+    def run(args: argparse.Namespace) -> Exit:
+        deployment = _deployment(args, personal_data.NEEDS)
+        return personal_data.guarded(lambda: command(args, deployment))
 
     return run
 

@@ -26,9 +26,11 @@ from tests.support.questions import ACCEPTED, NOW_S, beginning, following, new_h
 class Resident:
     """A user; all that the user wrote, or was answered, holds ``word``."""
 
-    def __init__(self, client: Any, owner: str, word: str, *, number: int = 0, tenant: str | None = None) -> None:
-        self.client, self.owner, self.word, self.tenant = client, owner, word, tenant
-        self.log = DynamoDbLog(client, TABLE)
+    def __init__(
+        self, client: Any, owner: str, word: str, *, number: int = 0, tenant: str | None = None, table: str = TABLE
+    ) -> None:
+        self.client, self.owner, self.word, self.tenant, self.table = client, owner, word, tenant, table
+        self.log = DynamoDbLog(client, table)
         self._number = number * 100
 
     def key(self, n: int) -> RequestKey:
@@ -52,7 +54,7 @@ class Resident:
 
     def converse(self, session_id: str = "s1") -> None:
         turn = ConversationTurn("r", NOW_S * 1000, f"Where is {self.word}?", f"Where is {self.word}?", self.word)
-        sessions, key = DynamoDbSessions(self.client, TABLE), SessionKey(self.owner, self.tenant, session_id)
+        sessions, key = DynamoDbSessions(self.client, self.table), SessionKey(self.owner, self.tenant, session_id)
         sessions.write(key, ConversationSession((turn,)), over=sessions.read(key).version, expires_at=NOW_S + 3600)
 
     def cache(self, scope: str, n: int = 0) -> None:
@@ -62,24 +64,24 @@ class Resident:
         body = CachedAnswer(
             question=question, text=self.word, sources=(), citations=(), model_id="m", stop_reason="end_turn", found=1
         )
-        DynamoDbCacheStore(self.client, TABLE).put(scope, entry, pack_body(body), owner=self.owner)
+        DynamoDbCacheStore(self.client, self.table).put(scope, entry, pack_body(body), owner=self.owner)
 
     def profile(self, name: str) -> None:
-        service = ProfileService(DynamoDbProfiles(self.client, TABLE), now_s=lambda: NOW_S)
+        service = ProfileService(DynamoDbProfiles(self.client, self.table), now_s=lambda: NOW_S)
         by = By(self.owner, "r", f"operation-{name}")
         proof = NoteProof(request_id="r", words=self.word, said_at_ms=1)
         service.create(by, "character", f"{name} {self.word}", (FieldGiven("hair", self.word, proof),))
 
     def delete_profile(self, name: str) -> None:
         self.profile(name)
-        service = ProfileService(DynamoDbProfiles(self.client, TABLE), now_s=lambda: NOW_S)
+        service = ProfileService(DynamoDbProfiles(self.client, self.table), now_s=lambda: NOW_S)
         profile = service.find(self.owner, f"{name} {self.word}")
         service.delete(By(self.owner, "r", f"deletion-{name}"), profile.id, profile.version)
 
     def use(self) -> None:
         """As the settlement of a request counts it, whether or not the month has an item."""
         self.client.update_item(
-            TableName=TABLE,
+            TableName=self.table,
             Key=user(self.owner).key("2027-01"),
             UpdateExpression="ADD requests :one, tokens :tokens",
             ExpressionAttributeValues=attributes(**{":one": 1, ":tokens": 700}),
@@ -87,7 +89,7 @@ class Resident:
 
     def limit(self) -> None:
         self.client.put_item(
-            TableName=TABLE, Item=user(self.owner).limits_key | attributes(limits='{"requestsMinute": 3}')
+            TableName=self.table, Item=user(self.owner).limits_key | attributes(limits='{"requestsMinute": 3}')
         )
 
     def move_in(self) -> None:

@@ -1,0 +1,322 @@
+"""``cicada user``: what the deployment stores of one user, exported or erased."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cicada_cli.actor import actor_of
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit, UsageError
+from cicada_cli.index import store_of
+from cicada_cli.output import complain, note, say, say_json
+from cicada_cli.text import counted, one_line
+from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
+from cicada_cli.users import described, revocations_of
+
+if TYPE_CHECKING:
+    from cicada.audit import Change
+    from cicada.delivery.ports import Connections
+    from cicada.personal_data.erasure import Receipt
+
+NEEDS = ("requests_table", "bucket", "auth_mode")
+"""What these commands must know of the deployment; the user pool comes with the mode."""
+BACKUP_DAYS = 35
+"""For how long point-in-time recovery keeps a table, unless it is set lower."""
+
+Run = Callable[[argparse.Namespace], Exit]
+
+
+def add_user(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[Callable[[argparse.Namespace, Deployment], Exit]], Run],
+    add_aws: Callable[[argparse._ArgumentGroup], None],
+) -> None:
+    """Add the commands to the grammar; ``run`` finds the deployment for one."""
+    parser = commands.add_parser(
+        "user", help="export or erase a user's data", description="Export or erase what is stored of one user."
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    exporting = actions.add_parser(
+        "export", help="export a user's data", description="Export all that is stored of a user as a JSON object."
+    )
+    exporting.add_argument(
+        "--to", type=Path, metavar="FILE", help="a new file, which only you can read (default: standard output)"
+    )
+    exporting.set_defaults(run=run(_export))
+
+    erasing = actions.add_parser(
+        "erase",
+        help="erase a user's data",
+        description="Erase all that is stored of a user. If interrupted, the same command finishes it.",
+    )
+    erasing.add_argument("--yes", action="store_true", help="do not ask")
+    erasing.add_argument("--remove-user", action="store_true", help="remove the user from the user pool as well")
+    erasing.add_argument("--json", action="store_true", help="the receipt as a JSON object")
+    erasing.set_defaults(run=run(_erase))
+
+    for action in actions.choices.values():
+        action.add_argument(
+            "user", metavar="USER", help="the subject of the user's tokens, or the e-mail address in the user pool"
+        )
+        action.add_argument("--tenant", metavar="TENANT", help="the tenant of the user's tokens, if they name one")
+        group = action.add_argument_group("deployment")
+        group.add_argument("--user-pool", metavar="ID", help="the user pool")
+        group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
+        group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+        add_aws(group)
+
+
+def guarded(command: Callable[[], Exit]) -> Exit:
+    """Carry a command out, and tell of what it could not do."""
+    from cicada.errors import AuditUnavailable
+    from cicada.personal_data.erasure import ErasureIncomplete
+    from cicada.personal_data.items import PersonalDataFault
+    from cicada.revocation import RevocationFault
+
+    try:
+        return command()
+    except UserUnknown as error:
+        complain(f"there is no user {error}; `cicada users list` lists them")
+    except (AuditUnavailable, ErasureIncomplete, PersonalDataFault, RevocationFault, UserPoolFault) as error:
+        complain(f"{error}. The same command goes on where this one stopped")
+    return Exit.FAILED
+
+
+@dataclass(frozen=True)
+class Person:
+    """The user whose data it is, at a deployment."""
+
+    deployment: Deployment
+    subject: str
+    tenant: str | None
+    account: PoolUser | None
+    """In the user pool."""
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, deployment: Deployment) -> Person:
+        """The user whom a command names. A user who has been removed is known by the subject alone."""
+        if not args.user.strip():
+            raise UsageError("a subject is required")
+        account = None
+        if deployment.user_pool_id is not None:
+            try:
+                account = UserPool.of(deployment.aws, deployment.user_pool_id).user(args.user)
+            except UserUnknown:
+                if "@" in args.user:
+                    raise
+        return cls(deployment, account.subject if account else args.user, args.tenant, account)
+
+    @property
+    def owner(self) -> str:
+        """Who owns the user's items."""
+        from cicada.identity import owner_of
+
+        return owner_of(self.subject, self.tenant)
+
+    @cached_property
+    def client(self) -> Any:
+        """Of DynamoDB."""
+        from cicada.personal_data.items import SCAN_CONFIG
+
+        return self.deployment.aws.client("dynamodb", SCAN_CONFIG)
+
+    @property
+    def pool(self) -> UserPool:
+        """The user pool of a user who has an account."""
+        assert self.deployment.user_pool_id is not None
+        return UserPool.of(self.deployment.aws, self.deployment.user_pool_id)
+
+    def recorded(self, action: Literal["user_exported", "user_erased"]) -> AbstractContextManager[Change]:
+        """The audit record of what is done, which names the user by the pseudonym of the logs: it outlives the data."""
+        from cicada.audit import record
+        from cicada.identity import asker_of
+
+        actor = actor_of(self.deployment.aws)
+        return record(store_of(self.deployment), action, actor=actor, subject=f"asker/{asker_of(self.owner)}")
+
+    def refuse_tokens(self, *, for_good: bool) -> None:
+        """Refuse the tokens that were issued up to now, if users sign in; ``for_good``: the user gets no new ones."""
+        from cicada.defaults import CLOCK_LEEWAY_S
+
+        if not self.deployment.wants_sign_in:
+            return
+        up_to = int(time.time()) + CLOCK_LEEWAY_S
+        if self.account is not None:
+            if for_good:
+                self.pool.disable(self.account)
+            up_to = self.pool.sign_out(self.account)
+        revocations_of(self.deployment).revoke(self.subject, up_to=up_to)
+
+
+# --- export ---
+
+
+def _export(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    from cicada.delivery.dynamodb import DynamoDbLog
+    from cicada.personal_data.export import exported
+    from cicada.personal_data.items import OwnedItems
+    from cicada.profiles.dynamodb import DynamoDbProfiles
+    from cicada.profiles.service import ProfileService
+
+    person = Person.of(args, deployment)
+    if args.to is not None and args.to.exists():
+        raise UsageError(f"{args.to} exists")
+    table = deployment.requests_table
+    with person.recorded("user_exported") as change:
+        export = exported(
+            OwnedItems(person.client, table, person.owner),
+            DynamoDbLog(person.client, table),
+            ProfileService(DynamoDbProfiles(person.client, table)),
+            subject=person.subject,
+            tenant=person.tenant,
+            account=described(person.account) if person.account else None,
+            refused_up_to=revocations_of(deployment).not_before(person.subject),
+            now_s=time.time,
+        )
+        change.note(requests=len(export.requests))
+        if args.to is None:
+            say_json(export.model_dump(mode="json", by_alias=True), indent=2)
+        else:
+            _write(args.to, export.model_dump_json(by_alias=True, indent=2) + "\n")
+            note(f"Exported to {args.to}.")
+    return Exit.DONE
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+# --- erase ---
+
+
+def _erase(args: argparse.Namespace, deployment: Deployment) -> Exit:
+    from cicada.delivery.dynamodb import DynamoDbLog
+    from cicada.personal_data.erasure import Erasure
+    from cicada.personal_data.items import OwnedItems
+
+    person = Person.of(args, deployment)
+    if not args.yes and not _confirmed(person):
+        note("Nothing was erased.")
+        return Exit.FAILED
+    items = OwnedItems(person.client, deployment.requests_table, person.owner)
+    with person.recorded("user_erased") as change:
+        receipt = Erasure(
+            items,
+            DynamoDbLog(person.client, deployment.requests_table),
+            _connections(deployment),
+            lambda: person.refuse_tokens(for_good=args.remove_user),
+            on_step=lambda told: note(f"{told[0].upper()}{told[1:]}."),
+        ).run()
+        removed = bool(args.remove_user and person.account)
+        if removed and person.account is not None:
+            person.pool.delete(person.account)
+        told = receipt.model_dump(mode="json", by_alias=True) | {"userRemoved": removed}
+        change.note(**told)
+    items.end()
+    remains = _remaining(person, receipt, removed=removed)
+    if args.json:
+        say_json(told | {"remains": remains})
+        return Exit.DONE
+    for line in _told(person, receipt, remains, removed=removed):
+        say(line)
+    return Exit.DONE
+
+
+def _confirmed(person: Person) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked whether to erase: add --yes")
+    who = person.subject if person.account is None else f"{person.account.email} ({person.subject})"
+    note(f"Erase everything that is stored of {one_line(who)}? It cannot be undone. [y/N] ", end="")
+    return input().strip().lower() in ("y", "yes")
+
+
+def _connections(deployment: Deployment) -> Connections:
+    """The sockets that follow the user's open requests, at the deployment's address."""
+    from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
+
+    url = deployment.values.get("url")
+    if url is None:
+        return _Unreachable()
+    aws = replace(deployment.aws, endpoint_url=f"http{url.removeprefix('ws')}")
+    return ApiGatewayConnections(aws.client("apigatewaymanagementapi", POST_CONFIG))
+
+
+class _Unreachable:
+    """The sockets of a deployment whose address is not known: their clients learn of the end when they resume."""
+
+    def post(self, connection_id: str, _frame: str) -> None:
+        from cicada.delivery.ports import ConnectionBusy
+
+        raise ConnectionBusy(f"{connection_id}: the deployment's address is not known")
+
+
+# --- the receipt ---
+
+
+def _told(person: Person, receipt: Receipt, remains: list[dict[str, str | None]], *, removed: bool) -> list[str]:
+    items = ", ".join(f"{count} {kind}" for kind, count in receipt.deleted.items()) or "nothing was stored"
+    runs = "" if receipt.runs == 1 else f", in {counted(receipt.runs, 'run')}"
+    return [
+        f"Erased {one_line(person.subject)}: {items}.",
+        f"Receipt {receipt.erasure_id}: asker {receipt.asker}, {receipt.begun_at} to {receipt.ended_at}{runs}.",
+        *(["Removed the user from the user pool."] if removed else []),
+        "What remains:",
+        *(f"- {one['what']}{'' if one['until'] is None else ', until ' + one['until']}" for one in remains),
+    ]
+
+
+def _remaining(person: Person, receipt: Receipt, *, removed: bool) -> list[dict[str, str | None]]:
+    """What an erasure leaves, and until when; see docs/privacy.md."""
+    from cicada.personal_data.instants import instant
+    from cicada.revocation import KEPT_S
+
+    now = time.time()
+    remains: list[tuple[str, str | None]] = []
+    if person.account is not None and not removed:
+        remains.append((f"the account in the user pool: `cicada users remove {person.account.email}`", None))
+    if person.deployment.wants_sign_in:
+        remains.append(("a digest of the subject, by which earlier tokens are refused", instant(now + KEPT_S)))
+        if person.account is None and not removed:
+            remains.append(("the account at the issuer, if there is one", None))
+    if (days := _backup_days(person)) is not None:
+        remains.append(("backups of the table for point-in-time recovery", instant(now + days * 24 * 3600)))
+    remains += [
+        (f"log lines without texts that name the user as asker {receipt.asker}: for `logRetentionDays`", None),
+        ("audit records: this erasure, by the asker; earlier changes of the user, by the subject", None),
+        ("if `cache.sharing` is not `user`: requests of others that a cached answer of this user's served", None),
+    ]
+    if receipt.nameless_until is not None:
+        nameless = counted(receipt.nameless_items, "item")
+        remains.append(
+            (f"{nameless} of anybody's that an earlier release stored without owner", receipt.nameless_until)
+        )
+    return [{"what": what, "until": until} for what, until in remains]
+
+
+def _backup_days(person: Person) -> int | None:
+    """For how many days the table's past can be restored; None if it cannot. The most where AWS does not tell."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        told = person.client.describe_continuous_backups(TableName=person.deployment.requests_table)
+    except (BotoCoreError, ClientError):
+        return BACKUP_DAYS
+    recovery = told["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
+        return None
+    return int(recovery.get("RecoveryPeriodInDays", BACKUP_DAYS))
