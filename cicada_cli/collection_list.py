@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from cicada.errors import CicadaError
 from cicada.rights import AccessRules
@@ -17,9 +15,9 @@ from cicada_cli.access import rules_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.index import store_of
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.listing import show_rows
+from cicada_cli.output import complain, say_json
 from cicada_cli.shared_options import add_access, add_aws
-from cicada_cli.text import counted, printable
 
 if TYPE_CHECKING:
     from cicada.index.manifest import Manifest
@@ -81,13 +79,9 @@ def collections(deployment: Deployment, *, as_json: bool, out: Console) -> Exit:
     if as_json:
         for one in found:
             say_json(_plain(one))
-    elif out.is_terminal:
-        held = [one for one in found if one.passages]
-        summary = f"{counted(len(held), 'collection')} · version {printable(manifest.version)}"
-        out.print(_table(found), Text(summary, style="dim"))
     else:
-        for one in found:
-            say("\t".join((one.name, str(one.passages), one.kind or "", one.told)))
+        rows = ((one.name, str(one.passages), one.kind or "", one.told) for one in found)
+        show_rows(("collection", "passages", "kind", "readers"), rows, out, numbers=("passages",))
     return Exit.DONE
 
 
@@ -109,16 +103,3 @@ def listed(manifest: Manifest, rules: AccessRules) -> list[Listed]:
 def _plain(one: Listed) -> dict[str, Any]:
     readers = "everybody" if one.readers is None else list(one.readers)
     return {"collection": one.name, "passages": one.passages, "kind": one.kind, "readers": readers}
-
-
-def _table(found: list[Listed]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("collection")
-    table.add_column("passages", justify="right")
-    table.add_column("kind")
-    table.add_column("readers")
-    for one in found:
-        table.add_row(
-            Text(printable(one.name)), f"{one.passages:,}", Text(printable(one.kind or "")), Text(printable(one.told))
-        )
-    return table
