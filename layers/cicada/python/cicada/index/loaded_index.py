@@ -98,6 +98,8 @@ class LoadedIndex:
     """Of the last filters, at most :data:`SCOPES_HELD`."""
     numberings: dict[tuple[str, tuple[str, ...]], ValueNumbering] = field(default_factory=dict, compare=False)
     """Of counted fields, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
+    episodes: list[tuple[str, ...]] = field(default_factory=list, compare=False)
+    """The names of its episodes, once they were listed: see :mod:`cicada.retrieval.names`."""
     views: dict[frozenset[str], LoadedIndex] = field(default_factory=dict, compare=False)
     """The last restricted views, by their collections, at most :data:`VIEWS_HELD`."""
 

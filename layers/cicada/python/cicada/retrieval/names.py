@@ -32,8 +32,11 @@ def unknown_names(view: LoadedIndex, filters: Filters) -> tuple[Degradation, ...
 
 
 def _episodes(view: LoadedIndex) -> tuple[str, ...]:
-    scope = view.scope({})
-    return tuple(value for value, _ in count_values(view, scope, "episode", scope.count).values)
+    """Listing them takes some milliseconds a million passages, so a view's are kept with it."""
+    if not view.episodes:
+        scope = view.scope({})
+        view.episodes.append(tuple(value for value, _ in count_values(view, scope, "episode", scope.count).values))
+    return view.episodes[0]
 
 
 def _told(error: type[NameUnknown], kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[Degradation, ...]:
