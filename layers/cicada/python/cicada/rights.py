@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-GroupName = Annotated[str, StringConstraints(pattern=r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$")]
+GROUP_NAME = r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$"
+GroupName = Annotated[str, StringConstraints(pattern=GROUP_NAME)]
 """A group's name; commas are left out because groups are passed on as a list with commas."""
 CollectionName = Annotated[str, StringConstraints(pattern=r"^\w[\w-]{0,63}$")]
 """As a collection of the index can be called."""

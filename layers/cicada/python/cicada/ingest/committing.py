@@ -21,6 +21,7 @@ from cicada.errors import (
     IndexMissing,
     PublishConflict,
 )
+from cicada.index.access_rules import change_readers, declare_readers
 from cicada.index.change import CollectionChange, exchange, replacement
 from cicada.index.collection_snapshot import CollectionSnapshot
 from cicada.index.columns import METADATA
@@ -33,6 +34,7 @@ from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, 
 from cicada.ingest.declaring import refuse_divided_otherwise
 from cicada.ingest.prepared import PreparedFile
 from cicada.models.ports import Embedder
+from cicada.rights import Readers
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +78,8 @@ def commit(
         start_over: as ``exactly``, and the index holds no other collection: for another embedding model, or a damaged
             index. Nothing stays of quarantined documents.
         verify: with ``exactly``, read every byte of the collection to find all damage.
-        declares: the collection's declaration; published even if no document is new.
+        declares: the collection's declaration; published even if no document is new. Its readers become the rule of
+            access: what narrows it before the version is published, the rest afterwards. "as before" changes no rule.
         joins: the documents join others, so ``declares`` must not change the sections.
 
     Raises:
@@ -112,13 +115,29 @@ def commit(
             return writer.start_over_with(collection, plan(CollectionSnapshot()).stream, declaration=declaration)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
+    if declares != "as before":  # before the new passages can be found, and not more open than for the old ones
+        change_readers(store, collection, lambda before: _narrowed(before, readers_of(declares)))
     written = _with_retries(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _unchanged(store, collection)
+    if declares != "as before":
+        declare_readers(store, collection, readers_of(declares))
     report = _report(collection, prepared, len(quarantined), plan, written, declares)
     logger.info(
         "ingest committed",
         extra={"collection": collection, "loaded": report.loaded, "quarantined": len(report.quarantined)},
     )
     return report
+
+
+def readers_of(declaration: CollectionDeclaration | None) -> Readers | None:
+    """The rule of access that a collection declares; None for none."""
+    return None if declaration is None else declaration.readers
+
+
+def _narrowed(before: Readers | None, after: Readers | None) -> Readers | None:
+    """Who may read both what the collection holds and what it is about to hold."""
+    if before is None or after is None:
+        return after if before is None else before
+    return tuple(group for group in after if group in before)
 
 
 def _report(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cicada.corpus.passages import CorpusModel
+from cicada.rights import GROUP_NAME
 from cicada.text.visible import visible
 
 SECTION = "section"  # metadata key: the declared section of a passage
@@ -30,6 +32,12 @@ def _with_words(value: str) -> str:
     return value
 
 
+def _group_name(value: str) -> str:
+    if re.match(GROUP_NAME, value) is None:
+        raise PydanticCustomError("no_group", "must be a group's name: 1 to 128 characters, without commas")
+    return value
+
+
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Sentence = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400), AfterValidator(_one_line)
@@ -39,6 +47,9 @@ Name = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=120),
     AfterValidator(_one_line),
     AfterValidator(_with_words),
+]
+GroupOfReaders = Annotated[
+    str, StringConstraints(strip_whitespace=True), AfterValidator(_one_line), AfterValidator(_group_name)
 ]
 Pattern = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_one_line)
@@ -91,9 +102,24 @@ class CollectionDeclaration(CorpusModel):
     immutable: bool = Field(
         False, description="its content changes only with a new edition: what is resolved in it is kept by version"
     )
+    readers: tuple[GroupOfReaders, ...] | None = Field(
+        None,
+        max_length=100,
+        exclude_if=lambda readers: readers is None,
+        description="the groups that may read it: members of any of them may, and nobody else; an empty list is for "
+        "nobody. Without this field the deployment's default holds. See `docs/access.md`",
+    )
     sections: tuple[SectionDeclared, ...] = Field(min_length=1, max_length=40)
     intentions: tuple[IntentionDeclared, ...] = Field(min_length=1, max_length=60)
     names: NamesDeclared = Field(default_factory=NamesDeclared)
+
+    @field_validator("readers", mode="before")
+    @classmethod
+    def _blank_is_no_list(cls, value: object) -> object:
+        """A field that is left blank must not open the collection to everybody."""
+        if value is None:
+            raise PydanticCustomError("blank", "must be a list of groups: [] is for nobody")
+        return value
 
     def intention(self, name: str) -> IntentionDeclared | None:
         """The intention of this name, if any."""
