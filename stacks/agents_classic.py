@@ -106,6 +106,7 @@ class ClassicAgents(Construct):
         values: dict[str, object | None] = {
             "REQUESTS_TABLE": data.table.table_name,
             **settings.profiles.environment(),
+            **settings.access.environment(),
             "INDEX_BUCKET": data.bucket_name,
             "EMBEDDING_MODEL_ID": models.embedding_model_id,
             "EMBEDDING_DIMENSIONS": models.embedding_dimensions,

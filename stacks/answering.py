@@ -227,6 +227,7 @@ class AnsweringStack(Stack):
             "CONVERSATION_MAX_TOKENS": conversation.max_tokens,
             "CONVERSATION_MAX_AGE_S": conversation.max_age_hours * 3600,
             **settings.profiles.environment(),
+            **settings.access.environment(),
             **endpoint_environment(models, self._text_models()),
             **({} if self.guardrail is None else self.guardrail.environment()),
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -135,6 +136,17 @@ class AuthSettings(Group):
             if missing:
                 raise ValueError(f"requiredGroups: {', '.join(missing)} must be in auth.groups, which the stacks make")
         return self
+
+    def check_groups(self, setting: str, groups: Sequence[str]) -> None:
+        """Raise ValueError if no token could name the groups that a setting needs."""
+        if self.groups_in is None:
+            raise ValueError(
+                f"{setting}: groups need auth.groupsClaim, which says where the tokens list a user's groups"
+            )
+        if self.mode == "cognito" and self.groups_claim is None:
+            missing = [group for group in groups if group not in self.groups]
+            if missing:
+                raise ValueError(f"{setting}: {', '.join(missing)} must be in auth.groups, which the stacks make")
 
     @property
     def groups_in(self) -> str | None:

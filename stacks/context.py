@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from stacks.access_settings import AccessSettings
 from stacks.agents_settings import AgentsSettings
 from stacks.answer_settings import (
     Budget,
@@ -37,6 +38,7 @@ FILE_KEY = "settings"
 
 _GROUPS: dict[str, type[BaseModel]] = {
     "auth": AuthSettings,
+    "access": AccessSettings,
     "models": ModelsSettings,
     "retrieval": Retrieval,
     "knowledge": KnowledgeSettings,

@@ -12,6 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cicada.index.access_rules import ACCESS_KEY
 from cicada.ingest.contracts import ENRICHED, PREPARED
 from cicada.ingest.incoming.places import INGESTS
 from stacks.findings import accept
@@ -75,6 +76,11 @@ class DataStack(Stack):
     def open_requests_arn(self) -> str:
         """The ARN of the table's index of open requests."""
         return f"{self.table.table_arn}/index/{OPEN_REQUESTS}"
+
+    @property
+    def access_arn(self) -> str:
+        """The ARN of the rules of access to the index's collections."""
+        return f"arn:{self.partition}:s3:::{self.bucket_name}/{ACCESS_KEY}"
 
     @property
     def index_arn(self) -> str:

@@ -14,6 +14,7 @@ UNKNOWN_BYTES = 128
 """Counted for each name or ARN that exists only once it is deployed."""
 
 GROWING = {
+    "ACCESS": "access.collections",
     "ALLOWED_ORIGINS": "auth.allowedOrigins",
     "LOADING": "ingest.collections",
     "MODEL_ENDPOINTS": "models.endpoints",

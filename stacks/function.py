@@ -115,6 +115,12 @@ class CicadaFunction(Construct):
                 self, {f"AwsSolutions-IAM5[Resource::{as_reported(self, resource)}]": because for resource in resources}
             )
 
+    def deny(self, actions: Sequence[str], *resources: str) -> None:
+        """Deny what a wildcard of this role would allow."""
+        self.allow_statement(
+            iam.PolicyStatement(effect=iam.Effect.DENY, actions=list(actions), resources=list(resources))
+        )
+
     def allow_statement(self, *statements: iam.PolicyStatement) -> None:
         """Allow what the statements say."""
         for statement in statements:

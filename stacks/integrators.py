@@ -112,6 +112,7 @@ class IntegratorsStack(Stack):
             },
         )
         self._allow_index(index, "s3:PutObject")
+        index.deny(("s3:PutObject",), self._data.access_arn)  # it adds documents, and declares no readers
         self._allow_objects(index, ("s3:GetObject", "s3:PutObject"), ENRICHED)
         self._allow_objects(index, ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"), PREPARED)
         self._allow_models(index, models.embedding_model_id, *loading.model_ids())
@@ -123,7 +124,7 @@ class IntegratorsStack(Stack):
             "get_document_summary",
             "search",
             timeout_s=SUMMARY_TIMEOUT_S,
-            environment=self._model_environment(),
+            environment=self._model_environment() | self._settings.access.environment(),
         )
         self._allow_index(summary)
         self._allow_objects(summary, ("s3:GetObject", "s3:PutObject"), ENRICHED)
@@ -131,7 +132,7 @@ class IntegratorsStack(Stack):
         return summary
 
     def _of_the_index(self, id: str, folder: str) -> CicadaFunction:
-        function = self._function(id, folder, "search")
+        function = self._function(id, folder, "search", environment=self._settings.access.environment())
         self._allow_index(function)
         return function
 
@@ -172,7 +173,8 @@ class IntegratorsStack(Stack):
             "S3_VECTORS_INDEX_ARN": self._data.vector_index_arn,
             "KENDRA_INDEX_ID": retrieval.kendra_index_id,
         }
-        return self._model_environment() | {name: str(value) for name, value in values.items() if value is not None}
+        known = {name: str(value) for name, value in values.items() if value is not None}
+        return self._model_environment() | known | self._settings.access.environment()
 
     def _pipeline_models(self) -> tuple[str, ...]:
         retrieval, direct = self._settings.retrieval, self._settings.models.direct_model_id

@@ -76,6 +76,7 @@ class IndexMaintenance(Construct):
             data.index_arn,
             because="The index's objects are named by their content.",
         )
+        self.worker.deny(("s3:DeleteObject", "s3:PutObject"), data.access_arn)  # who may read is not its to change
         bucket_arn = data.index_arn.removesuffix(f"/{INDEX_PREFIX}*")
         self.worker.allow_statement(
             iam.PolicyStatement(

@@ -12,6 +12,7 @@ from cicada.attempts.chain import MAX_MODEL_CALLS
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
+from stacks.access_settings import AccessSettings
 from stacks.agents_settings import AgentsSettings
 from stacks.answer_settings import (
     Budget,
@@ -104,6 +105,7 @@ class Settings(Group):
         "`<prefix>-Ingest`, `<prefix>-Integrators`, `<prefix>-Gateway`",
     )
     auth: AuthSettings = AuthSettings()
+    access: AccessSettings = AccessSettings()
     models: ModelsSettings = ModelsSettings()
     retrieval: Retrieval = Retrieval()
     knowledge: KnowledgeSettings = KnowledgeSettings()
@@ -205,7 +207,8 @@ class Settings(Group):
         return self
 
     @model_validator(mode="after")
-    def _usage_limits_fit_the_rest(self) -> Settings:
+    def _groups_and_limits_fit_the_rest(self) -> Settings:
+        self.access.check(self.auth)
         self.usage_limits.check(self.auth, self.budget)
         return self
 

@@ -48,14 +48,8 @@ class UsageLimitsSettings(Group):
     def check(self, auth: AuthSettings, budget: Budget) -> None:
         """Raise ValueError if no token could name a group, or no question could fit into a limit."""
         groups = tuple(dict.fromkeys((*self.members, *self.groups)))
-        if groups and auth.groups_in is None:
-            raise ValueError(
-                "usageLimits: groups need auth.groupsClaim, which says where the tokens list a user's groups"
-            )
-        if auth.mode == "cognito" and auth.groups_claim is None:
-            missing = [group for group in groups if group not in auth.groups]
-            if missing:
-                raise ValueError(f"usageLimits: {', '.join(missing)} must be in auth.groups, which the stacks make")
+        if groups:
+            auth.check_groups("usageLimits", groups)
         for path, limits in self._accounts():
             for name, most in limits.items():
                 _check_holds_a_question(f"usageLimits.{path}.{name}", name, most, budget)

@@ -79,6 +79,7 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "recovery": {"sweepMinutes": 1},
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
+        "access": {"default": "nobody", "collections": {"script": ["readers"]}},
         "usageLimits": {"user": {"requestsMinute": 6, "usdDay": 2.5}, "groups": {"readers": {"usdMonth": 100}}},
         "retentionDays": 1,
         "logRetentionDays": 14,

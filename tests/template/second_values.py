@@ -26,6 +26,8 @@ SECOND_VALUES: dict[str, Any] = {
     "auth.tokenInUrl": True,
     "auth.domainPrefix": "our-sign-in",
     "auth.groups": ["users"],
+    "access.default": "nobody",
+    "access.collections": {"session_notes": ["users"]},
     "page.enabled": False,
     "page.signIn": False,
     "page.domainName": "ask.example.org",
