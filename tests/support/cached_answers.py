@@ -12,7 +12,7 @@ from cicada.citations import check_citations, without_markers
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit, Unlimited
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, Readable
 from cicada.semantic_cache.cache import SemanticCache
 from cicada.semantic_cache.decision import Thresholds
 from cicada.text.sentences import quotations
@@ -44,10 +44,17 @@ class AngledEmbedder:
         return [cosine, math.sqrt(1 - cosine * cosine), *[0.0] * (self.dimensions - 2)]
 
 
-def asked(query: str, *, subject: str = "mara", completed: str | None = None, **question: Any) -> AskedQuestion:
+def asked(
+    query: str,
+    *,
+    subject: str = "mara",
+    completed: str | None = None,
+    readable: Readable = EVERYTHING,
+    **question: Any,
+) -> AskedQuestion:
     """A question; ``completed`` is what it became in the conversation."""
     return AskedQuestion(
-        RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query, readable=lambda: EVERYTHING
+        RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query, readable=lambda: readable
     )
 
 
@@ -55,7 +62,7 @@ def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:
     """A grounded answer, as RAG gives it; a text of the test's own stands in its first passage."""
     of_asked = {
         name: changes.pop(name)
-        for name in ("subject", "completed", "tenant", "collections", "episodes", "top_k")
+        for name in ("subject", "completed", "readable", "tenant", "collections", "episodes", "top_k")
         if name in changes
     }
     own = "" if text == ANSWER else " ".join(quotations(text)) or without_markers(text)

@@ -128,7 +128,7 @@ class Synthesis:
             name: flat(value) for name, value in self.function(folder).properties["Environment"]["Variables"].items()
         }
 
-    def permissions(self, role: str) -> list[tuple[str, str, Any]]:
+    def permissions(self, role: str, effect: str = "Allow") -> list[tuple[str, str, Any]]:
         """What the roles whose id begins so may do: ``(action, resource, condition)``, sorted."""
         documents = [
             *(
@@ -145,7 +145,8 @@ class Synthesis:
         ]
         found = []
         for statement in (one for document in documents for one in document["Statement"]):
-            assert statement["Effect"] == "Allow"
+            if statement["Effect"] != effect:
+                continue
             for action in as_list(statement["Action"]):
                 for resource in as_list(statement["Resource"]):
                     found.append((action, flat(resource), flat_all(statement.get("Condition"))))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
+from cicada.index.access_rules import ACCESS_KEY
 from cicada_local.permissions.requirements import CONDITION_KEYS
 from stacks.findings import flat
 from stacks.keys import TABLE_WRITER
@@ -258,3 +260,22 @@ def test_the_local_cloud_fills_in_every_condition_key_of_the_roles(each: Synthes
         conditions += [statement["Condition"] for statement in statements if "Condition" in statement]
     keys = {key.lower() for condition in conditions for operands in condition.values() for key in operands}
     assert keys <= CONDITION_KEYS
+
+
+def test_who_may_read_is_written_by_the_ingest_workflow_alone(shipped: Synthesis) -> None:
+    rules = f"{BUCKET}/{ACCESS_KEY}"
+    writing = ("s3:PutObject", "s3:DeleteObject")
+    writers = set()
+    for role in (one.id for one in shipped.resources("AWS::IAM::Role")):
+        denied = {action for action, resource, _ in shipped.permissions(role, "Deny") if resource == rules}
+        for action, resource, _ in shipped.permissions(role):
+            if action in writing and fnmatchcase(rules, resource) and action not in denied:
+                writers.add((role.rstrip("0123456789ABCDEF"), action))
+    assert {action for _, action in writers} == {"s3:PutObject"}
+    assert all("Commit" in role for role, _ in writers), writers
+
+
+def test_whoever_searches_may_read_the_rules(shipped: Synthesis) -> None:
+    for name in ("answer", "retrieve", "facets", "graph_query", "get_document_summary", "enrich_schema"):
+        read = [resource for action, resource in allowed(shipped, name) if action == "s3:GetObject"]
+        assert any(fnmatchcase(f"{BUCKET}/{ACCESS_KEY}", resource) for resource in read), name
