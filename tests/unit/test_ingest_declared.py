@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from cicada.errors import CorpusInvalid
+from cicada.errors import CorpusInvalid, IndexCorrupt
+from cicada.index.access_rules import ACCESS_KEY, StoredAccessRules
+from cicada.index.manifest import CURRENT_KEY
 from cicada.index.reader import IndexReader
-from cicada.index.versions import must_be_published
+from cicada.index.versions import must_be_published, read_current
 from cicada.index.writer import IndexWriter
 from cicada.ingest.arrivals import KEPT_SECTIONS
 from cicada.ingest.contracts import EnrichmentOptions
@@ -245,3 +249,77 @@ def test_a_start_over_publishes_the_declaration(store, tmp_path):
     load(shelf(tmp_path / "shelf", DECLARED), store, start_over=True)
     assert declared(store) == (declaration(),)
     assert IndexWriter(store, WordEmbedder()).delete("x", ["none"]).passages == 0
+
+
+def rule(store):
+    return StoredAccessRules(store).rules().readers.get("shelf")
+
+
+def with_readers(readers):
+    """The folder with a field of its declaration, which is written as JSON."""
+    return {**TEXTS, "collection.yaml": declared_yaml().replace("{", f'{{"readers": {readers}, ', 1)}
+
+
+def restricted(*groups):
+    return with_readers(json.dumps(groups))
+
+
+def test_a_folder_says_who_may_read_it_and_the_rule_goes_with_its_declaration(store, tmp_path):
+    load(shelf(tmp_path, restricted("gms", "players")), store)
+    assert (rule(store), declared(store)[0].readers) == (("gms", "players"),) * 2
+    load(shelf(tmp_path, {"other.md": "More."}), store, exactly=False)  # adds, and declares nothing
+    assert rule(store) == ("gms", "players")
+    unload(store, WordEmbedder(), "shelf", ["other.md"])
+    assert rule(store) == ("gms", "players")
+    load(shelf(tmp_path, restricted()), store)
+    assert rule(store) == ()
+    load(shelf(tmp_path, DECLARED), store)
+    assert rule(store) is None
+    load(shelf(tmp_path, restricted("gms")), store)
+    load(shelf(tmp_path, TEXTS), store)
+    assert rule(store) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "meanwhile"),
+    [
+        (None, ("gms",), ("gms",)),
+        (("gms",), None, ("gms",)),
+        (("gms", "players"), ("players", "scribes"), ("players",)),
+        (("gms",), ("scribes",), ()),
+    ],
+)
+def test_nobody_reads_new_passages_by_old_rights_or_old_ones_by_new_rights(store, tmp_path, before, after, meanwhile):
+    def files(readers, text):
+        return {**(DECLARED if readers is None else restricted(*readers)), "note.md": text}
+
+    load(shelf(tmp_path, files(before, "Old.")), store)
+    found = []
+
+    class Watching(InMemoryStore):
+        objects = store.objects
+
+        def write(self, key, data, *, replaces):
+            if key == CURRENT_KEY:
+                found.append(rule(store))
+            return super().write(key, data, replaces=replaces)
+
+    watching = Watching()
+    watching.objects = store.objects
+    load(shelf(tmp_path, files(after, "New.")), watching)
+    assert (found, rule(store)) == ([meanwhile], after)
+
+
+@pytest.mark.parametrize("readers", ["null", "", '"gms"', '["a,b"]', '[""]', '{"gms": 1}', "[[]]"])
+def test_readers_that_are_no_list_of_groups_are_refused(store, tmp_path, readers):
+    files = with_readers(readers)
+    with pytest.raises(CorpusInvalid, match="readers"):
+        load(shelf(tmp_path, files), store)
+    assert rule(store) is None
+
+
+def test_a_rule_that_cannot_be_stored_publishes_nothing(store, tmp_path):
+    store.write(ACCESS_KEY, b"?", replaces=None)
+    with pytest.raises(IndexCorrupt):
+        load(shelf(tmp_path, restricted("gms")), store)
+    assert read_current(store) is None
