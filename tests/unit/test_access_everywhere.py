@@ -180,8 +180,8 @@ def house_of(texts: dict[str, list[Passage]], said: dict[str, CollectionDeclarat
 
 def none_of(told: Any, forbidden: list[str], path: str) -> None:
     words = repr(told).lower()
-    for name in forbidden:
-        assert name not in words, f"{path} tells of {name}"
+    for name in forbidden:  # an unknown name that the asker gave is told back in quotation marks
+        assert name not in words.replace(f"“{name}”", ""), f"{path} tells of {name}"
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])  # shrinking takes minutes
