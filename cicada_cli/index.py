@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from cicada_cli.actor import actor_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.endpoints import models_at
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
+    from cicada.index.ports import ObjectStore
     from cicada.index.s3 import S3Store
     from cicada.ingest.contracts import EnrichmentOptions
     from cicada.ingest.enrichment.enricher import Enricher
+    from cicada.ingest.recorded_store import RecordedStore
     from cicada.models.bedrock_embeddings import BedrockEmbedder
     from cicada.models.embedding_models import Purpose
 
@@ -36,7 +39,20 @@ def store_of(deployment: Deployment) -> S3Store:
     return S3Store(deployment.aws.client("s3", CLIENT_CONFIG), deployment.bucket)
 
 
-def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: S3Store) -> Enricher:
+def recorded_store_of(
+    deployment: Deployment,
+    *,
+    publishing: Literal["version_published", "version_rolled_back"] = "version_published",
+    command: str,
+) -> RecordedStore:
+    """The same for a command that changes the index, so that audit records name it and whose credentials it has."""
+    from cicada.ingest.recorded_store import RecordedStore
+
+    details = {"command": command}
+    return RecordedStore(store_of(deployment), actor_of(deployment.aws), publishing=publishing, details=details)
+
+
+def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: ObjectStore) -> Enricher:
     """What adds summaries, entities and codes to passages, by rules and by the options' model."""
     from cicada.ingest.wiring import enricher
 

@@ -15,7 +15,7 @@ from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.index import PIECES, embedder_of, enricher_of, store_of
+from cicada_cli.index import PIECES, embedder_of, enricher_of, recorded_store_of
 from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, LoadOptions
 from cicada_cli.load_view import (
     plain_estimate,
@@ -34,7 +34,6 @@ from cicada_cli.text import counted, one_line
 if TYPE_CHECKING:
     from cicada.index.compaction import Compacted
     from cicada.index.ports import ObjectStore, Progress
-    from cicada.index.s3 import S3Store
     from cicada.ingest.contracts import Recipe
     from cicada.ingest.estimating import LoadEstimate
     from cicada.ingest.sources import SourceFiles
@@ -80,7 +79,7 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
     """Delete documents, compact the collection if that is due, and report."""
     from cicada.ingest.loading import unload as unload_documents
 
-    store = store_of(deployment)
+    store = recorded_store_of(deployment, command="unload")
     try:
         with progress_on(err, PIECES) as progress:
             report = unload_documents(store, embedder_of(deployment), collection, sources)
@@ -108,7 +107,7 @@ def _load_script(deployment: Deployment, asked: LoadOptions, collection: str, fo
     from cicada.ingest.scripts import load_script
 
     began = time.monotonic()
-    store = store_of(deployment)
+    store = recorded_store_of(deployment, command="load")
     with progress_on(err, PIECES) as progress:
         report = load_script(
             [file.path for file in found.files],
@@ -135,7 +134,7 @@ def _load_documents(
     from cicada.ingest.loading import load_documents
 
     began = time.monotonic()
-    store, embedder = store_of(deployment), embedder_of(deployment)
+    store, embedder = recorded_store_of(deployment, command="load"), embedder_of(deployment)
     recipe = Recipe(
         embedding_model_id=embedder.model_id,
         dimensions=embedder.dimensions,
@@ -177,7 +176,7 @@ def _load_documents(
 
 
 def _estimate(
-    deployment: Deployment, asked: LoadOptions, collection: str, store: S3Store, recipe: Recipe, err: Console
+    deployment: Deployment, asked: LoadOptions, collection: str, store: ObjectStore, recipe: Recipe, err: Console
 ) -> LoadEstimate:
     from cicada.ingest.estimating import estimate_load
 
@@ -200,7 +199,7 @@ def _agreed(
     asked: LoadOptions,
     collection: str,
     found: SourceFiles,
-    store: S3Store,
+    store: ObjectStore,
     recipe: Recipe,
     err: Console,
 ) -> bool:

@@ -21,6 +21,7 @@ from cicada.rights import EVERYTHING
 from cicada_cli import (
     accounts,
     argument_types,
+    audit,
     breakers,
     collection_list,
     engine,
@@ -187,6 +188,7 @@ def build_parser() -> argparse.ArgumentParser:
     ingest.add_ingest(commands, _ingest_report, _ingest_run, add_aws)
     _add_trace(commands)
     breakers.add_breakers(commands, _breakers, add_aws)
+    audit.add_audit(commands, _audit, add_aws)
     profiles.add_profile(commands, _profile, add_connection)
     doctors.add_doctor(commands, _doctor, add_connection)
     return parser
@@ -424,6 +426,11 @@ def _ingest_run(args: argparse.Namespace) -> Exit:
     return ingest.run(deployment, args.collection, wait=not args.no_wait, as_json=args.json)
 
 
+def _audit(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, audit.NEEDS)
+    return audit.audit(deployment, since_s=args.since, actions=args.action, as_json=args.json, out=console())
+
+
 def _rollback(args: argparse.Namespace) -> Exit:
     return upkeep.rollback(_deployment(args, upkeep.NEEDS), args.version)
 
@@ -442,7 +449,7 @@ def _check(args: argparse.Namespace) -> Exit:
 
 
 def _partial(args: argparse.Namespace) -> Exit:
-    return upkeep.partial(_deployment(args, upkeep.NEEDS), allowed=args.partial == "allow")
+    return upkeep.allow_partial(_deployment(args, upkeep.NEEDS), allowed=args.partial == "allow")
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from cicada.errors import CicadaError, PublishConflict
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
-from cicada_cli.index import PIECES, store_of
+from cicada_cli.index import PIECES, recorded_store_of, store_of
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.progress import progress_on
 from cicada_cli.text import counted, printable
@@ -28,13 +28,15 @@ NEEDS = ("bucket",)
 _P = ParamSpec("_P")
 
 
-def _on_the_store(command: Callable[Concatenate[ObjectStore, _P], Exit]) -> Callable[Concatenate[Deployment, _P], Exit]:
-    """A command of the deployment's store, whose failures are told."""
+_OnStore = Callable[Concatenate["ObjectStore", _P], Exit]
+_OnDeployment = Callable[Concatenate[Deployment, _P], Exit]
 
+
+def _told(open_store: Callable[[Deployment], ObjectStore], command: _OnStore[_P]) -> _OnDeployment[_P]:
     @wraps(command)
     def told(deployment: Deployment, /, *args: _P.args, **kwargs: _P.kwargs) -> Exit:
         try:
-            return command(store_of(deployment), *args, **kwargs)
+            return command(open_store(deployment), *args, **kwargs)
         except PublishConflict as error:
             complain(f"another writer published first; nothing was changed: {error}")
         except CicadaError as error:
@@ -42,6 +44,22 @@ def _on_the_store(command: Callable[Concatenate[ObjectStore, _P], Exit]) -> Call
         return Exit.FAILED
 
     return told
+
+
+def _on_the_store(command: _OnStore[_P]) -> _OnDeployment[_P]:
+    """A command of the deployment's store, whose failures are told."""
+    return _told(store_of, command)
+
+
+def _publishes(command: _OnStore[_P]) -> _OnDeployment[_P]:
+    """The same for a command that publishes a version."""
+    return _told(partial(recorded_store_of, command=f"index {command.__name__.removeprefix('allow_')}"), command)
+
+
+def _rolls_back(command: _OnStore[_P]) -> _OnDeployment[_P]:
+    """The same for a command that rolls back."""
+    opened = partial(recorded_store_of, command="index rollback", publishing="version_rolled_back")
+    return _told(opened, command)
 
 
 @_on_the_store
@@ -88,7 +106,7 @@ def _line(found: dict[str, Any]) -> str:
     )
 
 
-@_on_the_store
+@_rolls_back
 def rollback(store: ObjectStore, version: str) -> Exit:
     """Publish an old version's content as a new version."""
     from cicada.index.versions import restore
@@ -101,7 +119,7 @@ def rollback(store: ObjectStore, version: str) -> Exit:
     return Exit.DONE
 
 
-@_on_the_store
+@_publishes
 def compact(store: ObjectStore, *, collection: str | None, err: Console) -> Exit:
     """Merge segments, where that is due."""
     from cicada.index.compaction import compact
@@ -157,8 +175,8 @@ def _advice(collections: set[str | None]) -> Iterator[str]:
         yield f"load {printable(collection)} again with --verify to write anew what is damaged of it"
 
 
-@_on_the_store
-def partial(store: ObjectStore, *, allowed: bool) -> Exit:
+@_publishes
+def allow_partial(store: ObjectStore, *, allowed: bool) -> Exit:
     """Publish whether searches may do without a segment that cannot be read."""
     from cicada.index.versions import set_allow_partial
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from cicada_cli.actor import actor_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.index import store_of
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.user_pool import PoolUser, UserExists, UserPool, UserPoolFault, UserUnknown, temporary_password
 
 if TYPE_CHECKING:
+    from cicada.audit import Action, Change
     from cicada.revocation import Revocations
 
-NEEDS = ("requests_table", "auth_mode")
+NEEDS = ("requests_table", "auth_mode", "bucket")
 """What these commands must know of the deployment; the user pool comes with the mode."""
 DEFAULT_GROUP = "users"
 """Where a new user goes if no group is named and the pool has this one."""
@@ -72,6 +76,7 @@ def add_users(
         group = parser.add_argument_group("deployment")
         group.add_argument("--user-pool", metavar="ID", help="the user pool")
         group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
+        group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
         add_aws(group)
 
 
@@ -85,12 +90,30 @@ def revocations_of(deployment: Deployment) -> Revocations:
     return DynamoDbRevocations(deployment.aws.client("dynamodb", config), deployment.requests_table)
 
 
+def recorded(
+    deployment: Deployment, action: Action, subject: str | None, **details: Any
+) -> AbstractContextManager[Change]:
+    """Record a change of users; see :func:`cicada.audit.record`."""
+    from cicada.audit import record
+
+    return record(
+        store_of(deployment),
+        action,
+        actor=actor_of(deployment.aws),
+        subject=subject and f"user/{subject}",
+        details=details,
+    )
+
+
 def guarded(command: Callable[[], Exit]) -> Exit:
     """Carry a command out, and tell of what it could not do."""
+    from cicada.errors import AuditUnavailable
     from cicada.revocation import RevocationFault
 
     try:
         return command()
+    except AuditUnavailable as error:
+        complain(str(error))
     except UserUnknown as error:
         complain(f"there is no user {error}; `cicada users list` lists them")
     except UserPoolFault as error:
@@ -117,15 +140,18 @@ def _add(args: argparse.Namespace, deployment: Deployment) -> Exit:
     groups = _known_groups(pool, args.group)
     password = temporary_password() if args.password_once else None
     added = True
-    try:
-        pool.create(args.email, password)
-    except UserExists:
-        added = False
-    user = pool.user(args.email)
-    if not added and password is not None:
-        password = _renewed(pool, user, password)
-    for group in groups:
-        pool.join(user, group)
+    with recorded(deployment, "user_added", None, groups=groups) as change:
+        try:
+            pool.create(args.email, password)
+        except UserExists:
+            added = False
+        user = pool.user(args.email)
+        change.subject = f"user/{user.subject}"
+        if not added and password is not None:
+            password = _renewed(pool, user, password)
+        change.note(created=added, passwordRenewed=not added and password is not None)
+        for group in groups:
+            pool.join(user, group)
     user = pool.user(args.email)
     if args.json:
         say_json({**described(user), "added": added, "temporaryPassword": password})
@@ -173,9 +199,10 @@ def _remove(args: argparse.Namespace, deployment: Deployment) -> Exit:
     """Delete a user. In this order, what was interrupted can be completed: the subject is known until the end."""
     pool = _pool(deployment)
     user = pool.user(args.email)
-    pool.disable(user)
-    revocations_of(deployment).revoke(user.subject, up_to=pool.sign_out(user))
-    pool.delete(user)
+    with recorded(deployment, "user_removed", user.subject):
+        pool.disable(user)
+        revocations_of(deployment).revoke(user.subject, up_to=pool.sign_out(user))
+        pool.delete(user)
     return _done(args, f"Removed {user.email}; tokens up to now are refused.", described(user) | {"removed": True})
 
 
@@ -187,11 +214,14 @@ def _groups(args: argparse.Namespace, deployment: Deployment) -> Exit:
         return _list_groups(args, pool)
     _known_groups(pool, [*args.add, *args.remove])
     user = pool.user(args.email)
-    for group in args.add:
-        pool.join(user, group)
-    for group in args.remove:
-        pool.leave(user, group)
-    user = pool.user(args.email)
+    if args.add or args.remove:
+        details = {"added": args.add, "removed": args.remove, "before": list(user.groups)}
+        with recorded(deployment, "user_groups_changed", user.subject, **details):
+            for group in args.add:
+                pool.join(user, group)
+            for group in args.remove:
+                pool.leave(user, group)
+        user = pool.user(args.email)
     when = " A token has them from its next refresh on." if args.add or args.remove else ""
     told = f"{user.email}: {', '.join(user.groups) or 'in no group'}.{when}"
     return _done(args, told, described(user))
@@ -214,18 +244,21 @@ def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
     """
     from cicada.defaults import CLOCK_LEEWAY_S
 
-    subject, up_to = args.user, int(time.time()) + CLOCK_LEEWAY_S
+    subject, pool, user = args.user, None, None
     if deployment.user_pool_id is not None:
         pool = UserPool.of(deployment.aws, deployment.user_pool_id)
         try:
             user = pool.user(args.user)
-            subject, up_to = user.subject, pool.sign_out(user)
+            subject = user.subject
         except UserUnknown:
             if "@" in args.user:
                 raise
     elif not deployment.wants_sign_in:
         raise UsageError("nobody signs in to this deployment")
-    revocations_of(deployment).revoke(subject, up_to=up_to)
+    with recorded(deployment, "user_revoked", subject) as change:
+        up_to = int(time.time()) + CLOCK_LEEWAY_S if pool is None or user is None else pool.sign_out(user)
+        revocations_of(deployment).revoke(subject, up_to=up_to)
+        change.note(refusedUpTo=up_to)
     told = f"Tokens of {args.user} up to now are refused."
     if deployment.user_pool_id is not None:  # Cognito does not end the cookie of its own pages
         told += " A browser may sign in again without the password for an hour after its last sign-in."

@@ -32,6 +32,8 @@ SAMPLE = ROOT / "samples" / "script"
 SAMPLE_COLLECTION = "script"
 CAMPAIGN = ROOT / "samples" / "campaign"
 """Its folders are collections, each with a ``collection.yaml``."""
+LOADER = "local cloud"
+"""Whom audit records name."""
 
 _LIBRARY = ROOT / "layers" / "cicada" / "python"
 _WRITERS = ("corpus", "index", "ingest")  # the parts of the library that decide what an index looks like
@@ -122,6 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cicada.corpus.scripts import read_script, script_files
     from cicada.errors import CicadaError, CorpusInvalid
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
+    from cicada.ingest.recorded_store import RecordedStore
     from cicada.ingest.scripts import load_script
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.bedrock_embeddings import BedrockEmbedder
@@ -129,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def progress(stage: str, done: int, total: int) -> None:
         print(json.dumps({"stage": stage, "done": done, "total": total}), flush=True)
 
-    store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), args.bucket)
+    store = RecordedStore(S3Store(boto3.client("s3", config=CLIENT_CONFIG), args.bucket), LOADER)
     runtime = boto3.client("bedrock-runtime", config=bedrock_client_config())
     try:
         embedder = BedrockEmbedder(runtime, args.model, args.dimensions)

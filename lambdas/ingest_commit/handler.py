@@ -10,12 +10,14 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from cicada.audit import function_actor
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.writer import Declares
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared
 from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.finishing import finish
+from cicada.ingest.recorded_store import RecordedStore
 from cicada.ingest.settings import IngestSettings
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
@@ -28,7 +30,8 @@ embedder = BedrockEmbedder(
     settings.embedding_model_id,
     settings.embedding_dimensions,
 )
-store, uploads = S3Store(s3, settings.index_bucket), IncomingBucket(s3, settings.index_bucket)
+store = RecordedStore(S3Store(s3, settings.index_bucket), function_actor())
+uploads = IncomingBucket(s3, settings.index_bucket)
 
 
 def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str], declares: Declares) -> IngestReport:

@@ -42,7 +42,7 @@ def test_a_change_leaves_what_was_begun_and_how_it_ended() -> None:
     with record(store, "limits_set", actor=WHO, subject="user/5f0c", details={"usdDay": 2}, now=lambda: NOON) as change:
         (begun,) = store.keys(AUDIT_PREFIX)
         change.note(before=5)
-    assert begun == f"audit/2026/11/25/20261125T120000.000Z-{change.id}.json"
+    assert begun == f"audit/2026/11/25/20261125T120000.000000Z-{change.id}.json"
     assert json.loads(store.objects[begun]) == {
         "format": 1,
         "at": "2026-11-25T12:00:00.000Z",

@@ -23,6 +23,7 @@ from tests.wire.test_client_cli import no_surroundings
 __all__ = ["no_surroundings"]
 
 TABLE = "requests-of-users"
+BUCKET = "bucket-of-users"
 _numbers = itertools.count()
 
 Run = Callable[..., Any]
@@ -37,6 +38,7 @@ def service() -> Iterator[SignInService]:
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         )
+        service.services.client("s3").create_bucket(Bucket=BUCKET)
         yield service
         service.services.client("dynamodb").delete_table(TableName=TABLE)
 
@@ -49,6 +51,7 @@ def run(service: SignInService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": service.services.endpoint_url,
         "CICADA_REQUESTS_TABLE": TABLE,
+        "CICADA_INDEX_BUCKET": BUCKET,
     }.items():
         monkeypatch.setenv(name, value)
 
@@ -223,3 +226,42 @@ def test_tokens_are_stamped_by_the_clock_that_revocations_use(service: SignInSer
     token = json.loads(service.redeem(reply.sent_back["code"], pkce).text)["access_token"]
     issued: int = jwt.decode(token, options={"verify_signature": False})["iat"]
     assert run("revoke", email, "--json")["refusedUpTo"] >= issued
+
+
+def audited(service: SignInService, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert main(["audit", *words, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_every_change_of_a_user_is_recorded_with_who_made_it(
+    service: SignInService, run: Run, email: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subject = run("add", email, "--password-once", "--json")["subject"]
+    run("groups", email, "--remove", "users")
+    run("groups", email)
+    run("revoke", email)
+    run("remove", email)
+    found = [one for one in audited(service, capsys, "--since", "1h") if one["subject"] == f"user/{subject}"]
+    assert [one["action"] for one in reversed(found)] == [
+        *("user_added", "user_groups_changed", "user_revoked", "user_removed")
+    ]
+    assert {one["outcome"] for one in found} == {"done"}
+    assert {one["actor"] for one in found} == {service.services.client("sts").get_caller_identity()["Arn"]}
+    changed = next(one for one in found if one["action"] == "user_groups_changed")
+    assert changed["details"] == {"added": [], "removed": ["users"], "before": ["users"]}
+    assert email not in json.dumps(found)
+
+
+def test_a_user_whose_change_cannot_be_recorded_stays_as_it_was(
+    run: Run, email: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run("add", email, "--password-once", "--json")
+    monkeypatch.setenv("CICADA_INDEX_BUCKET", "no-such-bucket")
+    for words in (("remove", email), ("groups", email, "--remove", "users"), ("revoke", email)):
+        assert "was not recorded, so it was not done" in run(*words, status=1)
+    assert "was not recorded" in run("add", f"other-{email}", status=1)
+    listed = {user["email"]: user for user in run("list", "--json")}
+    assert listed[email]["groups"] == before["groups"]
+    assert listed[email]["enabled"]
+    assert f"other-{email}" not in listed

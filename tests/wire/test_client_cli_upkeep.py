@@ -97,6 +97,9 @@ def test_rolling_back_brings_the_old_content_back(store: S3Store, capsys: pytest
     assert "is current already" in run(capsys, "rollback", run(capsys, "versions").split("\t")[0])
     run(capsys, "rollback", second)
     assert content(store) == {"script": expected(NEW)}
+    assert main(["audit"]) == 0
+    audited = [line.split("\t")[1:4] for line in capsys.readouterr().out.splitlines()]
+    assert audited == [["version_rolled_back", "done", "script"]] * 2
 
 
 def test_a_version_that_is_not_there_is_told(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:

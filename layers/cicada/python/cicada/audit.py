@@ -63,7 +63,7 @@ UNREADABLE = "unreadable"
 _OUTCOME = "-outcome"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _KEY = re.compile(
-    rf"(?P<name>{AUDIT_PREFIX}\d{{4}}/\d\d/\d\d/\d{{8}}T\d{{6}}\.\d{{3}}Z-[0-9a-f]{{16}})(?P<end>{_OUTCOME})?\.json"
+    rf"(?P<name>{AUDIT_PREFIX}\d{{4}}/\d\d/\d\d/\d{{8}}T\d{{6}}\.\d{{6}}Z-[0-9a-f]{{16}})(?P<end>{_OUTCOME})?\.json"
 )
 
 
@@ -148,7 +148,7 @@ class _Begun:
 
     def key(self, end: str = "") -> str:
         at = self.at.astimezone(UTC)
-        return f"{AUDIT_PREFIX}{at:%Y/%m/%d/%Y%m%dT%H%M%S}.{at.microsecond // 1000:03}Z-{self.id}{end}.json"
+        return f"{AUDIT_PREFIX}{at:%Y/%m/%d/%Y%m%dT%H%M%S.%f}Z-{self.id}{end}.json"
 
 
 def _end(store: ObjectStore, began: _Begun, change: Change, at: datetime, outcome: Mapping[str, str]) -> None:

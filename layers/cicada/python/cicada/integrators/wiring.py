@@ -7,7 +7,9 @@ from typing import Any
 
 import boto3
 
+from cicada.audit import function_actor
 from cicada.index.access_rules import AccessRulesStore, StoredAccessRules
+from cicada.index.ports import ObjectStore
 from cicada.index.reader import EAGER_BYTES, IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.s3_direct import store_for_answers
@@ -126,14 +128,16 @@ def pipelines_of(settings: RetrieveSettings) -> Pipelines:
 
 
 def committer(
-    settings: IndexDocumentSettings, store: S3Store
+    settings: IndexDocumentSettings, store: ObjectStore
 ) -> Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]:
     """Publishes prepared documents with the deployment's embedding model, limited to those of their owner."""
     from cicada.ingest.committing import commit
+    from cicada.ingest.recorded_store import RecordedStore
 
+    recorded = RecordedStore(store, function_actor())
     embedder = BedrockEmbedder(_bedrock(), settings.embedding_model_id, settings.embedding_dimensions)
 
     def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str], owner: Owner) -> IngestReport:
-        return commit(store, embedder, collection, prepared, gone=gone, owner=owner)
+        return commit(recorded, embedder, collection, prepared, gone=gone, owner=owner)
 
     return publish

@@ -1,0 +1,140 @@
+"""``cicada audit``: what administrators changed, by whom, and how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cicada_cli import argument_types
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit
+from cicada_cli.output import complain, say, say_json
+from cicada_cli.text import one_line
+
+if TYPE_CHECKING:
+    from cicada.audit import Recorded
+
+NEEDS = ("bucket",)
+"""What the command must know of the deployment."""
+DEFAULT_SINCE = "30d"
+COLUMNS = ("when", "action", "outcome", "subject", "actor", "details")
+
+
+def add_audit(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], Exit],
+    add_aws: Callable[[argparse._ArgumentGroup], None],
+) -> None:
+    """Add the command to the grammar; ``run`` carries it out."""
+    from cicada.audit import ACTIONS
+
+    parser = commands.add_parser(
+        "audit",
+        help="list what administrators changed",
+        description="List the audit records of administrators' changes, newest first.",
+    )
+    parser.add_argument(
+        "--since",
+        type=argument_types.duration,
+        default=DEFAULT_SINCE,
+        metavar="DURATION",
+        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--action",
+        action="append",
+        choices=ACTIONS,
+        default=[],
+        metavar="ACTION",
+        help=f"only this action; can be repeated: {', '.join(ACTIONS)}",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per line and record")
+    parser.set_defaults(run=run)
+    group = parser.add_argument_group("deployment")
+    group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+    add_aws(group)
+
+
+def audit(
+    deployment: Deployment,
+    *,
+    since_s: int,
+    actions: Sequence[str],
+    as_json: bool,
+    out: Console,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Exit:
+    """List the records."""
+    from cicada.audit import UNREADABLE, recorded
+    from cicada.errors import IndexUnavailable
+    from cicada_cli.index import store_of
+
+    wanted = {*actions, UNREADABLE} if actions else None  # an unreadable record may be of any action
+    moment = now()
+    found: list[Recorded] = []
+    try:
+        for one in recorded(store_of(deployment), since=moment - timedelta(seconds=since_s), now=moment):
+            if wanted is None or one.action in wanted:
+                found.append(one)
+    except IndexUnavailable as error:
+        complain(f"the audit records could not be read: {error}")
+        return Exit.FAILED
+    if as_json:
+        for one in found:
+            say_json(_plain(one))
+    else:
+        _show([_row(one) for one in found], out)
+    return Exit.DONE
+
+
+def _plain(one: Recorded) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "at": _instant(one.at),
+        "action": one.action,
+        "actor": one.actor,
+        "subject": one.subject,
+        "outcome": one.outcome,
+        "fault": one.fault,
+        "endedAt": None if one.ended_at is None else _instant(one.ended_at),
+        "details": one.details,
+    }
+
+
+def _row(one: Recorded) -> tuple[str, ...]:
+    outcome = one.outcome if one.fault is None else f"{one.outcome}: {one.fault}"
+    return (_instant(one.at), one.action, outcome, one.subject or "", one.actor, _details(one.details))
+
+
+def _details(details: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in details.items()
+    )
+
+
+def _show(rows: Sequence[tuple[str, ...]], out: Console) -> None:
+    if not out.is_terminal:
+        for row in rows:
+            say("\t".join(map(one_line, row)))
+        return
+    if not rows:
+        out.print(Text("Nothing was changed in this time."))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in COLUMNS:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    out.print(table)
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
