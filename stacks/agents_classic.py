@@ -29,7 +29,7 @@ from cicada.agents.tools import tools_for
 from cicada.profiles.service import ProfileService
 from cicada.retrieval.ports import Retriever
 from stacks.bedrock import invoke_statements, model_role
-from stacks.data import DataStack
+from stacks.data import INDEX_PREFIX, DataStack
 from stacks.function import CicadaFunction
 from stacks.guardrail import DeployedGuardrail
 from stacks.keys import TABLE_READER
@@ -129,8 +129,7 @@ class ClassicAgents(Construct):
         )
         function.allow(("dynamodb:GetItem", "dynamodb:Query"), data.table.table_arn)
         function.allow(("s3:GetObject",), data.index_arn, because="The index's objects are named by their content.")
-        # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
-        function.allow(("s3:ListBucket",), f"arn:{stack.partition}:s3:::{data.bucket_name}")
+        data.allow_list(function, INDEX_PREFIX)
         if data.key is not None:
             function.allow(TABLE_READER, data.key.key_arn)
         if data.vector_index_arn is not None:

@@ -12,7 +12,7 @@ from constructs import Construct
 from stacks import guardrail
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
-from stacks.data import DataStack
+from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction, Functions
 from stacks.keys import TABLE_WRITER
@@ -115,8 +115,7 @@ class AnsweringStack(Stack):
             self._data.index_arn,
             because="The index's objects are named by their content.",
         )
-        # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
-        answer.allow(("s3:ListBucket",), f"arn:{self.partition}:s3:::{self._data.bucket_name}")
+        self._data.allow_list(answer, INDEX_PREFIX)
         for model_id in dict.fromkeys((*models.writers(), *self._agents_models())):
             answer.allow_statement(
                 *invoke_statements(

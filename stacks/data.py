@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import CfnOutput, CfnResource, Duration, Fn, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CfnResource, CustomResource, Duration, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -12,11 +12,16 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cicada.audit import AUDIT_PREFIX, SETTINGS
 from cicada.index.access_rules import ACCESS_KEY
 from cicada.ingest.contracts import ENRICHED, PREPARED
 from cicada.ingest.incoming.places import INGESTS
-from stacks.findings import accept
+from stacks.findings import accept, as_reported
+from stacks.function import CicadaFunction, Functions
+from stacks.keys import OBJECT_READER, OBJECT_WRITER
+from stacks.layers import Layers
 from stacks.settings import Settings
+from stacks.settings_record import record
 from stacks.vectors import VectorIndexResource
 
 STAGE = "live"
@@ -27,6 +32,10 @@ OPEN_REQUESTS = "open"
 
 INDEX_PREFIX = "index/"
 """Where the index lies in the bucket."""
+
+RECORD_NAMES = "Audit records are named by time and random digits."
+RECORD_S = 60
+"""How long recording changed settings may take, with the wait for a new role to be known."""
 
 REFERENCES = "@aws-cdk/core:defaultCrossStackReferences"
 """The CDK's context key for references between stacks: ``weak``, or ``both`` for one deployment over release 0.1.0.
@@ -61,6 +70,9 @@ class DataStack(Stack):
         self.api_id = self._shared("ApiId", self.api.ref)
         self.bucket_name = self._shared("IndexBucket", self.bucket.bucket_name)
         self.vector_index_arn = self._vector_index(settings, removal)
+        self._protect_records(keep=settings.on_delete == "retain")
+        self._audit_readers(settings)
+        self._record_settings(settings)
         # CloudFormation does not take over another deletion policy where nothing else of any resource changes.
         for resource in (self.bucket, self.table):
             made = resource.node.default_child
@@ -86,6 +98,37 @@ class DataStack(Stack):
     def index_arn(self) -> str:
         """The ARN of every object of the index."""
         return f"arn:{self.partition}:s3:::{self.bucket_name}/{INDEX_PREFIX}*"
+
+    @property
+    def bucket_arn(self) -> str:
+        """The bucket's ARN, as the other stacks see it."""
+        return f"arn:{self.partition}:s3:::{self.bucket_name}"
+
+    def allow_list(self, function: CicadaFunction, *prefixes: str) -> None:
+        """Let a function list folders of the bucket, and learn that an object is not there: else S3 answers 403."""
+        function.allow_statement(
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[self.bucket_arn],
+                # IfExists: a read has no prefix, and without this right S3 answers 403 and not 404.
+                conditions={"StringLikeIfExists": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}},
+            )
+        )
+
+    def allow_records(self, function: CicadaFunction, bucket_arn: str | None = None) -> None:
+        """Let a function write audit records: add them, and neither replace nor read nor delete them."""
+        records = f"{bucket_arn or self.bucket_arn}/{AUDIT_PREFIX}*"
+        function.allow_statement(
+            iam.PolicyStatement(
+                actions=["s3:PutObject"], resources=[records], conditions={"Null": {"s3:if-none-match": "false"}}
+            )
+        )
+        accept(
+            function,
+            {f"AwsSolutions-IAM5[Resource::{as_reported(function, records)}]": RECORD_NAMES},
+        )
+        if self.key is not None:
+            function.allow(OBJECT_WRITER, self.key.key_arn)
 
     def address(self, scheme: str) -> str:
         """The stage's URL: ``wss`` for clients, ``https`` for posting to their connections."""
@@ -186,6 +229,79 @@ class DataStack(Stack):
             },
         )
         return bucket
+
+    def _protect_records(self, *, keep: bool) -> None:
+        """Refuse to replace audit records and, where data outlives the stacks, to delete them: to everybody."""
+        records = self.bucket.arn_for_objects(f"{AUDIT_PREFIX}*")
+        self.bucket.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="RecordsAreNotReplaced",
+                effect=iam.Effect.DENY,
+                principals=[iam.AnyPrincipal()],
+                actions=["s3:PutObject"],
+                resources=[records],
+                conditions={"Null": {"s3:if-none-match": "true"}},
+            )
+        )
+        if keep:
+            self.bucket.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid="RecordsAreNotDeleted",
+                    effect=iam.Effect.DENY,
+                    principals=[iam.AnyPrincipal()],
+                    actions=["s3:DeleteObject", "s3:DeleteObjectVersion"],
+                    resources=[records],
+                )
+            )
+
+    def _audit_readers(self, settings: Settings) -> None:
+        """The permission to read audit records, which is attached to nobody."""
+        records = self.bucket.arn_for_objects(f"{AUDIT_PREFIX}*")
+        readers = iam.ManagedPolicy(
+            self,
+            "AuditReaders",
+            managed_policy_name=f"{settings.stack_prefix}-audit-readers-{self.region}",
+            description="Cicada: reads the audit records",
+            statements=[
+                iam.PolicyStatement(
+                    actions=["s3:ListBucket"],
+                    resources=[self.bucket.bucket_arn],
+                    conditions={"StringLike": {"s3:prefix": f"{AUDIT_PREFIX}*"}},
+                ),
+                iam.PolicyStatement(actions=["s3:GetObject"], resources=[records]),
+                *(
+                    ()
+                    if self.key is None
+                    else [iam.PolicyStatement(actions=list(OBJECT_READER), resources=[self.key.key_arn])]
+                ),
+            ],
+        )
+        accept(
+            readers,
+            {f"AwsSolutions-IAM5[Resource::{as_reported(self, records)}]": RECORD_NAMES},
+        )
+        CfnOutput(self, "AuditReadersPolicyArn", value=readers.managed_policy_arn)
+
+    def _record_settings(self, settings: Settings) -> None:
+        """Have CloudFormation record a change of settings: with this stack, before those that use them."""
+        functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), self.encryption_key)
+        recorder = functions.make(
+            "RecordSettings",
+            "record_settings",
+            timeout_s=RECORD_S,
+            memory_mb=256,
+            environment={"INDEX_BUCKET": self.bucket.bucket_name},
+        )
+        self.allow_records(recorder, self.bucket.bucket_arn)
+        recorded = CustomResource(
+            self,
+            "RecordedSettings",
+            resource_type=SETTINGS,
+            service_token=recorder.function.function_arn,
+            service_timeout=Duration.seconds(2 * RECORD_S),
+            properties={"Settings": record(settings)},
+        )
+        recorded.node.add_dependency(self.bucket)
 
     def _table(self, settings: Settings, removal: RemovalPolicy) -> dynamodb.Table:
         table = dynamodb.Table(

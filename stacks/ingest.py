@@ -76,7 +76,7 @@ class IngestStack(Stack):
         )
         # Whether a run that has the collection's turn is still at work.
         plan.allow(("states:DescribeExecution",), self._runs(":"), because=OWN_RUNS)
-        self._allow_list(plan, INCOMING, INDEX_PREFIX, INGESTED, INGESTS)
+        self._data.allow_list(plan, INCOMING, INDEX_PREFIX, INGESTED, INGESTS)
         self._allow_objects(plan, ("s3:GetObject",), INCOMING, INDEX_PREFIX)
         self._allow_objects(plan, ("s3:GetObject", "s3:PutObject"), INGESTED, INGESTS)
         return plan
@@ -91,7 +91,7 @@ class IngestStack(Stack):
             timeout_s=DOCUMENT_TIMEOUT_S,
             memory_mb=self._settings.ingest.memory_mb,
         )
-        self._allow_list(document, INDEX_PREFIX, PREPARED, ENRICHED, INGESTS)
+        self._data.allow_list(document, INDEX_PREFIX, PREPARED, ENRICHED, INGESTS)
         self._allow_objects(document, ("s3:GetObject",), INCOMING, INDEX_PREFIX)
         self._allow_objects(document, ("s3:GetObject", "s3:PutObject"), ENRICHED, INGESTS)
         self._allow_objects(document, ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"), PREPARED)
@@ -113,8 +113,9 @@ class IngestStack(Stack):
             timeout_s=COMMIT_TIMEOUT_S,
             memory_mb=self._settings.ingest.memory_mb,
         )
-        self._allow_list(commit, INCOMING, INDEX_PREFIX, INGESTED, INGESTS, PREPARED)
+        self._data.allow_list(commit, INCOMING, INDEX_PREFIX, INGESTED, INGESTS, PREPARED)
         self._allow_objects(commit, ("s3:GetObject",), PREPARED)
+        self._data.allow_records(commit)
         self._allow_objects(commit, ("s3:GetObject", "s3:PutObject"), INDEX_PREFIX, INGESTED, INGESTS)
         return commit
 
@@ -258,14 +259,3 @@ class IngestStack(Stack):
         step.allow(actions, *(self._objects(prefix) for prefix in prefixes), because=BY_NAME)
         if self._data.key is not None:
             step.allow(object_key_actions(actions), self._data.key.key_arn)
-
-    def _allow_list(self, step: CicadaFunction, *prefixes: str) -> None:
-        step.allow_statement(
-            iam.PolicyStatement(
-                actions=["s3:ListBucket"],
-                resources=[f"arn:{self.partition}:s3:::{self._data.bucket_name}"],
-                # IfExists: without this right on a read, which has no prefix, S3 answers 403 and not 404 for an object
-                # that is not there.
-                conditions={"StringLikeIfExists": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}},
-            )
-        )

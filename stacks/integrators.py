@@ -113,6 +113,7 @@ class IntegratorsStack(Stack):
         )
         self._allow_index(index, "s3:PutObject")
         index.deny(("s3:PutObject",), self._data.access_arn)  # it adds documents, and declares no readers
+        self._data.allow_records(index)
         self._allow_objects(index, ("s3:GetObject", "s3:PutObject"), ENRICHED)
         self._allow_objects(index, ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"), PREPARED)
         self._allow_models(index, models.embedding_model_id, *loading.model_ids())
@@ -207,8 +208,7 @@ class IntegratorsStack(Stack):
 
     def _allow_index(self, function: CicadaFunction, *more: str) -> None:
         self._allow_objects(function, ("s3:GetObject", *more), INDEX_PREFIX)
-        # Without it, S3 answers 403 and not 404 for an object that is not there.
-        function.allow(("s3:ListBucket",), f"arn:{self.partition}:s3:::{self._data.bucket_name}")
+        self._data.allow_list(function, INDEX_PREFIX, ENRICHED, PREPARED)
 
     def _allow_objects(self, function: CicadaFunction, actions: tuple[str, ...], prefix: str) -> None:
         function.allow(actions, f"arn:{self.partition}:s3:::{self._data.bucket_name}/{prefix}*", because=BY_NAME)

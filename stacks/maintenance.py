@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aws_cdk import Duration
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -77,15 +76,6 @@ class IndexMaintenance(Construct):
             because="The index's objects are named by their content.",
         )
         self.worker.deny(("s3:DeleteObject", "s3:PutObject"), data.access_arn)  # who may read is not its to change
-        bucket_arn = data.index_arn.removesuffix(f"/{INDEX_PREFIX}*")
-        self.worker.allow_statement(
-            iam.PolicyStatement(
-                actions=["s3:ListBucket"],
-                resources=[bucket_arn],
-                # IfExists: without this right on a read, which has no prefix, S3 answers 403 and not 404 for an object
-                # that is not there, as is the index before the first load.
-                conditions={"StringLikeIfExists": {"s3:prefix": f"{INDEX_PREFIX}*"}},
-            )
-        )
+        data.allow_list(self.worker, INDEX_PREFIX)
         if data.key is not None:
             self.worker.allow(OBJECT_WRITER, data.key.key_arn)

@@ -32,6 +32,7 @@ CONDITION_KEYS = frozenset(
         "bedrock:inferenceprofilearn",
         "kms:viaservice",
         "s3:delimiter",
+        "s3:if-none-match",
         "s3:max-keys",
         "s3:prefix",
         "s3:tlsversion",
@@ -184,10 +185,13 @@ def _s3(request: Asked) -> Iterator[Required]:
 
 def _on_object(request: Asked, operation: str, object_arn: str) -> Iterator[Required]:
     version = "Version" if "versionId" in request.query and operation in _OF_VERSIONS else ""
-    for action in _OBJECT_ACTIONS.get(operation, (operation,)):
-        yield Required(f"s3:{action}{version}", object_arn)
     headers = request.headers
-    if operation in ("PutObject", "CompleteMultipartUpload") and "If-Match" in headers:
+    # CopyObject and the parts of an upload take no such condition: a policy that demands it refuses them.
+    conditional = operation in _WRITES and "If-None-Match" in headers
+    context = {"s3:if-none-match": (headers["If-None-Match"],)} if conditional else {}
+    for action in _OBJECT_ACTIONS.get(operation, (operation,)):
+        yield Required(f"s3:{action}{version}", object_arn, context)
+    if operation in _WRITES and "If-Match" in headers:
         yield Required("s3:GetObject", object_arn)  # whether it is unchanged says something of it
     if operation in ("PutObject", "CreateMultipartUpload", "CopyObject"):
         yield from (Required(f"s3:{action}", object_arn) for name, action in _BY_HEADER.items() if name in headers)
@@ -196,6 +200,7 @@ def _on_object(request: Asked, operation: str, object_arn: str) -> Iterator[Requ
         yield Required("s3:GetObject", f"arn:aws:s3:::{source}")
 
 
+_WRITES = ("PutObject", "CompleteMultipartUpload")
 _OF_VERSIONS = ("GetObject", "HeadObject", "DeleteObject")
 _BY_HEADER = {"x-amz-tagging": "PutObjectTagging", "x-amz-acl": "PutObjectAcl"}
 

@@ -24,6 +24,7 @@ FUNCTIONS = {
     "recovery_sweep": "RecoverySweep",
     "index_maintenance": "IndexMaintenanceWorker",
     "page_files": "PageFiles",
+    "record_settings": "RecordSettings",
     "ingest_start": "Start",
     "ingest_plan": "Plan",
     "ingest_document": "Document",

@@ -15,6 +15,7 @@ from cicada.settings import (
     IndexMaintenanceSettings,
     MessageProcessorSettings,
     PageFilesSettings,
+    RecordSettingsSettings,
     RecoverySettings,
 )
 from cicada.usage.limits import Limits, UsageLimits
@@ -166,6 +167,7 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},
         "connection": set(),
         "page_files": {name.upper() for name in PageFilesSettings.model_fields},
+        "record_settings": {name.upper() for name in RecordSettingsSettings.model_fields},
     }
     for folder, names in read.items():
         assert shipped.environment(folder).keys() <= shared | names

@@ -46,10 +46,10 @@ ROLES: dict[str, set[tuple[str, str]]] = {
     | LISTS
     | {EMBEDS},
     "ingest_commit": objects(READS, "prepared", "index", "ingested", "ingests")
-    | objects(WRITES, "index", "ingested", "ingests")
+    | objects(WRITES, "index", "ingested", "ingests", "audit")
     | LISTS,
     "index_document": objects(READS, "index", "prepared", "enriched")
-    | objects(WRITES, "index", "prepared", "enriched")
+    | objects(WRITES, "index", "prepared", "enriched", "audit")
     | objects(DELETES, "prepared")
     | LISTS
     | {EMBEDS},
@@ -169,7 +169,7 @@ def test_the_functions_for_integrators_read_their_settings(shipped: Synthesis) -
 
 
 def test_those_who_call_the_functions_have_a_policy_for_it(shipped: Synthesis) -> None:
-    policy = shipped.one("AWS::IAM::ManagedPolicy").properties
+    policy = shipped.one("AWS::IAM::ManagedPolicy", stack="Integrators").properties
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert statement["Action"] == "lambda:InvokeFunction"
     functions = ("retrieve", "index_document", "get_document_summary", "extract_citations", "graph_query", "facets")

@@ -94,7 +94,7 @@ def test_it_lists_the_index_only_and_is_told_when_an_object_is_not_there(each: S
         for action, _, condition in each.permissions("IndexMaintenanceWorkerRole")
         if action == "s3:ListBucket"
     )
-    assert condition == {"StringLikeIfExists": {"s3:prefix": "index/*"}}
+    assert condition == {"StringLikeIfExists": {"s3:prefix": ["index/*"]}}
 
 
 def test_with_a_key_of_ones_own_it_reads_and_writes_under_that_key(full: Synthesis) -> None:

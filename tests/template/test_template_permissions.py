@@ -154,7 +154,10 @@ WIDEST = {
     "logs": ("*",),
     # Connections come and go; objects are named by their content, or by what was uploaded.
     "execute-api": ("/live/POST/@connections/*",),
-    "s3": ("/index/*", "/incoming/*", "/ingested/*", "/ingests/*", "/prepared/*", "/enriched/*", "/assets/*"),
+    "s3": tuple(
+        f"/{folder}/*"
+        for folder in ("index", "incoming", "ingested", "ingests", "prepared", "enriched", "assets", "audit")
+    ),
     # A Distributed Map watches the executions of its own state machine.
     "states": ("-ingest:*", "-ingest/*"),
 }
@@ -226,7 +229,7 @@ def test_a_key_of_ones_own_is_used_by_those_who_read_the_table_or_write_the_inde
     }
     assert users == {
         *("message_processor", "answer", "exhausted", "recovery_sweep", "index_maintenance"),
-        *("ingest_plan", "ingest_document", "ingest_commit"),
+        *("ingest_plan", "ingest_document", "ingest_commit", "record_settings"),
         *("retrieve", "index_document", "get_document_summary", "graph_query", "facets", "enrich_schema"),
     }
 

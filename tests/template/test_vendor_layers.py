@@ -27,6 +27,7 @@ IMPORTS = {
     "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
     "page_files": {"aws_lambda_powertools", "pydantic"},
+    "record_settings": {"aws_lambda_powertools", "pydantic"},
     "ingest_start": {"aws_lambda_powertools", "pydantic"},
     "ingest_plan": {"aws_lambda_powertools", "pydantic", "numpy"},
     "ingest_document": {"aws_lambda_powertools", "pydantic", "numpy", "pypdf", "markdown_it", "charset_normalizer"},

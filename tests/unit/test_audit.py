@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 
-from cicada.audit import ACTIONS, AUDIT_PREFIX, MAX_DETAILS_BYTES, Action, function_actor, record, recorded
+from cicada.audit import (
+    ACCESS_ATTEMPTS,
+    ACCESS_PAUSE_S,
+    ACTIONS,
+    AUDIT_PREFIX,
+    MAX_DETAILS_BYTES,
+    SETTINGS,
+    Action,
+    SettingsRecorder,
+    function_actor,
+    record,
+    recorded,
+)
+from cicada.custom_resources import ResourceRequest
 from cicada.errors import AuditUnavailable, IndexUnavailable, PublishConflict
 from tests.support.object_stores import InMemoryStore
 
@@ -126,6 +140,42 @@ def test_the_set_of_actions_is_closed() -> None:
     assert "limits_set" in ACTIONS
     assert len(ACTIONS) == len(set(ACTIONS))
     assert all(name == name.lower() for name in ACTIONS)
+
+
+def deployed(
+    kind: Literal["Create", "Update", "Delete"], before: dict[str, str], after: dict[str, str]
+) -> ResourceRequest:
+    return ResourceRequest(kind, SETTINGS, {"Settings": after}, {"Settings": before} if kind == "Update" else {})
+
+
+def test_a_deployment_records_which_settings_changed() -> None:
+    store = InMemoryStore()
+    recorder = SettingsRecorder(store, WHO)
+    recorder.handle(deployed("Create", {}, {"limits": "aaaaaa", "auth": "bbbbbb"}))
+    old, new = {"limits": "aaaaaa", "auth": "bbbbbb", "gone": "1"}, {"limits": "cccccc", "auth": "bbbbbb", "new": "2"}
+    recorder.handle(deployed("Update", old, new))
+    recorder.handle(deployed("Delete", {}, {"limits": "aaaaaa"}))
+    updated, created = recorded(store)
+    assert created.details == {"deployed": {"limits": "aaaaaa", "auth": "bbbbbb"}}
+    assert updated.details == {
+        "changed": {
+            "limits": {"before": "aaaaaa", "after": "cccccc"},
+            "gone": {"before": "1", "after": None},
+            "new": {"before": None, "after": "2"},
+        }
+    }
+    assert {(one.action, one.outcome) for one in (updated, created)} == {("settings_changed", "done")}
+
+
+def test_a_deployment_waits_for_its_right_to_record_and_fails_without() -> None:
+    pauses: list[float] = []
+    store = Failing(1, 2)
+    SettingsRecorder(store, WHO, sleep=pauses.append).handle(deployed("Create", {}, {}))
+    assert len(pauses) == 2
+    assert [one.action for one in recorded(store)] == ["settings_changed"]
+    with pytest.raises(AuditUnavailable):
+        SettingsRecorder(Failing(*range(1, 7)), WHO, sleep=pauses.append).handle(deployed("Create", {}, {}))
+    assert sum(pauses[2:]) == (ACCESS_ATTEMPTS - 1) * ACCESS_PAUSE_S
 
 
 def test_a_function_is_named_with_whom_it_acts_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,6 +222,37 @@ def test_a_buckets_policy_counts_with_its_conditions(services: Services, acting:
     assert s3.get_object(Bucket=BUCKET, Key="index/sealed")["Body"].read() == b"1"
 
 
+def test_a_buckets_policy_demands_conditional_writes(services: Services, acting: As) -> None:
+    statement = {
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Action": "s3:PutObject",
+        "Resource": objects("audit/"),
+        "Condition": {"Null": {"s3:if-none-match": "true"}},
+    }
+    template = {
+        "Resources": {
+            "Policy": {
+                "Type": "AWS::S3::BucketPolicy",
+                "Properties": {"Bucket": BUCKET, "PolicyDocument": {"Statement": [statement]}},
+            }
+        }
+    }
+    s3 = acting("s3", {"s3:GetObject": objects(""), "s3:PutObject": objects("")})
+    with deployed_stack(services, "conditional-writes", template):
+        put = {"Bucket": BUCKET, "Key": "audit/one", "Body": b"1"}
+        assert refusal(lambda: s3.put_object(**put))[2].endswith("with an explicit deny in a resource-based policy")
+        s3.put_object(**put, IfNoneMatch="*")
+        assert refusal(lambda: s3.put_object(**put, IfNoneMatch="*"))[0] == 412
+        for call in (
+            lambda: s3.put_object(**put, IfMatch=s3.head_object(Bucket=BUCKET, Key="audit/one")["ETag"]),
+            lambda: s3.copy_object(Bucket=BUCKET, Key="audit/one", CopySource=f"{BUCKET}/index/there"),
+            lambda: s3.create_multipart_upload(Bucket=BUCKET, Key="audit/one"),
+        ):
+            assert "explicit deny" in refusal(call)[2]
+        s3.put_object(Bucket=BUCKET, Key="index/free", Body=b"1")
+
+
 def test_a_customers_key_is_needed_for_what_it_encrypts(services: Services, acting: As) -> None:
     admin = services.client("s3")
     key = services.client("kms").create_key()["KeyMetadata"]["Arn"]

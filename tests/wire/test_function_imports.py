@@ -35,6 +35,7 @@ LAYERS = {
     "facets": ("base", "search"),
     "enrich_schema": ("base", "search"),
     "page_files": ("base",),
+    "record_settings": ("base",),
 }
 READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""

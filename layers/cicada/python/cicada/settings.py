@@ -235,6 +235,12 @@ class IndexMaintenanceSettings(Environment):
     and readers may still use a version; a shorter time is for tests only."""
 
 
+class RecordSettingsSettings(Environment):
+    """For the function that records changed settings."""
+
+    index_bucket: str
+
+
 class PageFilesSettings(Environment):
     """For the function that uploads the page."""
 
