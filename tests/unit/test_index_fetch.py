@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index import fetch as fetching
-from cicada.index.fetch import MIN_PART_BYTES, PARALLEL_READS, ByteRange, fetch
-from cicada.index.ports import ObjectMissing
+from cicada.index.fetch import MIN_PART_BYTES, ByteRange, fetch
+from cicada.index.ports import PARALLEL_READS, ObjectMissing
 from tests.support.object_stores import InMemoryStore
 
 DATA = bytes(range(256)) * 64

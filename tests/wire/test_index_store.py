@@ -32,8 +32,8 @@ from moto.server import ThreadedMotoServer
 
 from cicada.errors import IndexCorrupt, IndexUnavailable, PublishConflict
 from cicada.index import s3_direct
-from cicada.index.fetch import PARALLEL_READS, ByteRange, fetch
-from cicada.index.ports import ObjectMissing, PreconditionFailed
+from cicada.index.fetch import ByteRange, fetch
+from cicada.index.ports import PARALLEL_READS, ObjectMissing, PreconditionFailed
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import BODY_ATTEMPTS, CLIENT_CONFIG, CONFLICT_ATTEMPTS, S3Store
 from cicada.index.s3_direct import ATTEMPTS, DirectS3Store, ReadTimeouts, store_for_answers

@@ -12,9 +12,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from cicada.errors import IndexCorrupt
-from cicada.index.ports import ObjectMissing, ObjectStore
+from cicada.index.ports import PARALLEL_READS, ObjectMissing, ObjectStore
 
-PARALLEL_READS = 32  # ranges that one call reads at a time
 PART_BYTES = 4 * 2**20  # the most that one request reads; longer parts are read as several ranges
 MIN_PART_BYTES = 2**20  # shorter parts are not cut: below about 1 MiB a read costs latency, not bandwidth
 THREADS = 3 * PARALLEL_READS  # so that a search does not wait for the threads of a concurrent load

@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 
 from cicada.errors import IndexUnavailable
 
+PARALLEL_READS = 32  # ranges that one fetch reads at a time; clients need as many connections
+
 
 class ObjectMissing(Exception):
     """No object has this key."""

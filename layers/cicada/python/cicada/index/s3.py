@@ -15,8 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from cicada.errors import IndexUnavailable
-from cicada.index.fetch import PARALLEL_READS
-from cicada.index.ports import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
+from cicada.index.ports import PARALLEL_READS, ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
 
 CLIENT_CONFIG = Config(
     connect_timeout=2,
