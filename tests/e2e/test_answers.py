@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from uuid import uuid4
 
@@ -9,7 +10,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as open_websocket
 
+from cicada.delivery.decide import LEASE_S
+from cicada.personal_data import erasure
 from cicada.revocation import DynamoDbRevocations
+from cicada_cli.main import main
 from tests.e2e.plain_client import Socket, of, offers, whole
 from tests.e2e.reading import COMPLEX, SIMPLE, eventually, slow_down, streams, types, whole_log
 from tests.support.questions import joined
@@ -198,6 +202,29 @@ def test_a_revoked_user_is_refused_at_the_next_frame_and_returns_with_a_newer_to
     assert other.until("pong")
     again = connect(iat=now - 9)
     assert again.answer(SIMPLE)[-1]["type"] == "complete"
+
+
+def test_erasing_a_user_cancels_what_is_being_answered_and_leaves_nothing(
+    cloud, connect, user, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(erasure, "PROCESSOR_S", 2)
+    monkeypatch.setattr(erasure, "WORKER_S", 3 - LEASE_S)  # workers notice within a second; the rest is for lost ones
+    (tmp_path / ".cicada").symlink_to(cloud.home)
+    monkeypatch.chdir(tmp_path)
+    socket = connect()
+    socket.answer(SIMPLE, sessionId="s1")
+    slow_down(cloud)
+    cancelled = socket.ask(COMPLEX, sessionId="s1")
+    socket.until("chunk", request_id=cancelled)
+    assert main(["user", "erase", user, "--yes", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["deleted"].items() >= {"requests": 2, "conversations": 1, "cachedAnswers": 2}.items()
+    assert socket.until("error", request_id=cancelled)["code"] == "cancelled"
+    socket.ask(SIMPLE)
+    assert socket.until("error")["code"] == "unauthorized"
+    items = str(cloud.client("dynamodb").scan(TableName=cloud.outputs["RequestsTable"])["Items"])
+    assert user not in items
+    assert cancelled not in items
 
 
 def test_a_token_that_expires_on_an_open_socket_ends_its_right_to_speak(connect):
