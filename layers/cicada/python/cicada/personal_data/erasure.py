@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import get_args
 
 from pydantic import Field
 
@@ -132,7 +133,7 @@ class Erasure:
             begun_at=instant(progress.begun_at_s),
             ended_at=instant(self.now_s()),
             runs=progress.runs,
-            deleted=dict(progress.deleted),
+            deleted={kind: progress.deleted[kind] for kind in get_args(Kind) if kind in progress.deleted},
             nameless_items=nameless.items,
             nameless_until=instant(nameless.expires_at) if nameless.items else None,
         )
