@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, unquote
 _KEPT = 20_000
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 _MODEL = re.compile(r"^/model/([^/]+)/(converse-stream|converse|invoke-with-response-stream|invoke)$")
+_GUARDRAIL = re.compile(r"^/guardrail/([^/]+)/version/[^/]+/apply$")
 _AGENT = re.compile(r"^/agents/([^/]+)/agentAliases/[^/]+/sessions/[^/]+/text$")
 _HARNESS = "/harnesses/invoke"
 _FUNCTION = re.compile(r"^/2015-03-31/functions/([^/]+)/invocations$")
@@ -121,6 +122,8 @@ def identify_by_path(method: str, raw_path: str, headers: Mapping[str, str]) -> 
     caller, _ = _signer(headers, query)
     if found := _MODEL.match(path):
         return Call("bedrock-runtime", _MODEL_OPERATIONS[found[2]], unquote(found[1]), caller)
+    if found := _GUARDRAIL.match(path):
+        return Call("bedrock-runtime", "ApplyGuardrail", unquote(found[1]), caller)
     if found := _AGENT.match(path):
         return Call("bedrock-agent-runtime", "InvokeAgent", unquote(found[1]), caller)
     if path == _HARNESS:

@@ -24,6 +24,7 @@ from cicada_local.bedrock import server as bedrock
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.control import BedrockControl
 from cicada_local.bedrock.forwarding import Forwarding, forwarding_from
+from cicada_local.bedrock.guardrails import GuardrailStore
 from cicada_local.bedrock.minilm import CachedEmbedder
 from cicada_local.calls import Call, CallLog
 from cicada_local.cloudfront.edge import Edge, EdgeResponse, Laptop
@@ -84,11 +85,13 @@ class Cloud:
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
         self._vectors = VectorStore(places.vectors)
-        from cicada_local.cloudformation import agents, cloudfront, custom, harnesses, vectors
+        from cicada_local.cloudformation import agents, cloudfront, custom, guardrails, harnesses, vectors
 
         vectors.serve(self._vectors)
         agent_store = AgentStore()
         agents.serve(agent_store)
+        guardrail_store = GuardrailStore()
+        guardrails.serve(guardrail_store)
         harness_store = HarnessStore()
         harnesses.serve(harness_store)
         from moto.awslambda.models import lambda_backends
@@ -148,7 +151,7 @@ class Cloud:
             control,
             functions,
             gateway,
-            _Bedrock(self._embedder, self.faults, forwarding_from(os.environ)),
+            _Bedrock(self._embedder, self.faults, forwarding_from(os.environ), guardrail_store),
             BedrockControl(self.faults),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
@@ -288,7 +291,10 @@ def _permits(service: str) -> Permits:
 class _Bedrock:
     """Amazon Bedrock Runtime, with the laptop's models."""
 
-    def __init__(self, embedder: CachedEmbedder, faults: Faults, forwarding: Forwarding | None) -> None:
+    def __init__(
+        self, embedder: CachedEmbedder, faults: Faults, forwarding: Forwarding | None, guardrails: GuardrailStore
+    ) -> None:
+        self._guardrails = guardrails
         self._embedder = embedder
         self._faults = faults
         self._forwarding = forwarding
@@ -308,4 +314,5 @@ class _Bedrock:
             rank=answerer.rank,
             faults=self._faults,
             forwarding=self._forwarding,
+            guardrails=self._guardrails,
         )

@@ -52,6 +52,8 @@ class Reply:
     """Whether reasoning stands before the text."""
     tool_uses: tuple[ToolUse, ...] = ()
     """They follow the text."""
+    trace: Mapping[str, Any] | None = None
+    """What a guardrail did."""
     invalid_sequence: bool = False
     """The model writes no valid use of a tool, and the service ends the call with an error."""
 
@@ -166,4 +168,5 @@ def whole_response(reply: Reply, latency_ms: int) -> dict[str, Any]:
         "stopReason": reply.stop_reason,
         "usage": reply.usage,
         "metrics": {"latencyMs": latency_ms},
+        **({} if reply.trace is None else {"trace": reply.trace}),
     }

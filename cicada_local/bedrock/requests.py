@@ -9,8 +9,21 @@ from typing import Any
 from cicada_local.agents.turns import Turn, read_turns
 from cicada_local.bedrock.catalogue import RerankModel, TextModel
 from cicada_local.bedrock.errors import ValidationFailed
+from cicada_local.bedrock.guardrails import GuardedText
 from cicada_local.bedrock.tokens import count_tokens
 from cicada_local.bedrock.tools import Offer, check_tool_turns, is_tool_block, read_tools, tool_block_text
+
+
+@dataclass(frozen=True)
+class GuardConfig:
+    """A guardrail in a call, and the texts that it is to look at."""
+
+    identifier: str
+    version: str
+    mode: str
+    """``sync`` or ``async``; a whole response is always synchronous."""
+    traced: bool
+    texts: tuple[GuardedText, ...]
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,8 @@ class ConverseRequest:
     """The tools that may be called."""
     turns: tuple[Turn, ...] = ()
     """All of them, where tools are offered."""
+    guard: GuardConfig | None = None
+    """The guardrail that checks the call."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,51 @@ def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
         _stop_sequences(config),
         offer,
         read_turns(fields["messages"]) if offer else (),
+        _read_guard(fields.get("guardrailConfig"), fields["messages"]),
     )
+
+
+def _read_guard(config: Any, messages: list[dict[str, Any]]) -> GuardConfig | None:
+    """The guardrail of a call. If any block of the user's turns is marked, only marked ones are looked at."""
+    if config is None:
+        return None
+    if not config.get("guardrailIdentifier") or not config.get("guardrailVersion"):
+        raise ValidationFailed("The guardrailConfig needs a guardrailIdentifier and a guardrailVersion.")
+    for name, known in (("streamProcessingMode", ("sync", "async")), ("trace", _TRACES)):
+        if config.get(name, known[0]) not in known:
+            raise ValidationFailed(
+                f"1 validation error detected: Value '{config[name]}' at 'guardrailConfig.{name}' failed to satisfy "
+                f"constraint: Member must satisfy enum value set: [{', '.join(known)}]"
+            )
+    blocks = [block for message in messages if message["role"] == "user" for block in message["content"]]
+    marked = [read_guarded(block["guardContent"]) for block in blocks if "guardContent" in block]
+    texts = marked or [GuardedText(block["text"]) for block in blocks if "text" in block]
+    return GuardConfig(
+        config["guardrailIdentifier"],
+        config["guardrailVersion"],
+        config.get("streamProcessingMode", "sync"),
+        config.get("trace", "disabled") != "disabled",
+        tuple(texts),
+    )
+
+
+_TRACES = ("disabled", "enabled", "enabled_full")
+_QUALIFIERS = frozenset({"grounding_source", "query", "guard_content"})
+
+
+def read_guarded(block: Any) -> GuardedText:
+    """A block's text and qualifiers. Raises ValidationFailed."""
+    text = block.get("text") if isinstance(block, dict) else None
+    if not isinstance(text, dict) or not isinstance(text.get("text"), str):
+        raise ValidationFailed("The guarded content must be text.")
+    qualifiers = tuple(text.get("qualifiers") or ())
+    unknown = sorted(set(qualifiers) - _QUALIFIERS)
+    if unknown:
+        raise ValidationFailed(
+            f"1 validation error detected: Value '{unknown[0]}' at 'qualifiers' failed to satisfy constraint: Member "
+            "must satisfy enum value set: [grounding_source, query, guard_content]"
+        )
+    return GuardedText(text["text"], qualifiers)
 
 
 def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:

@@ -3,7 +3,7 @@ re-ranking.
 
 A stand-in that is kinder than AWS is a defect. What AWS does, and where each line is tested
 (``tests/wire/test_bedrock_standin.py``; from B25 on ``tests/wire/test_bedrock_structured.py``,
-``test_bedrock_rerank.py`` and ``test_bedrock_tools.py``; by a boto3 client):
+``test_bedrock_rerank.py``, ``test_bedrock_tools.py`` and ``test_bedrock_guardrails.py``; by a boto3 client):
 
 =====  ===========================================================================================================
 line   what AWS does, and this does too
@@ -67,11 +67,25 @@ B42    Cohere Embed v3 has 1,024 dimensions, v4 256, 512, 1,024 or 1,536 (``outp
 B43    Nova's embeddings take a ``SINGLE_EMBEDDING`` of one text of 8,192 characters, with ``embeddingPurpose`` and
        ``truncationMode``, in 256, 384, 1,024 or 3,072 dimensions (3,072 unless asked), and answer ``embeddings``.
 B44    InvokeModel counts the input's tokens in ``x-amzn-bedrock-input-token-count``.
+B45    A guardrailConfig without identifier and version, or with those of no guardrail: ValidationException.
+B46    A question that the guardrail blocks is answered with its message, ``guardrail_intervened`` and a trace of
+       ``inputAssessment``; the model is not asked. The trace comes only if it is asked for.
+B47    A marked block is looked at and the unmarked ones are not; without any mark, all of the user's text. Tools'
+       definitions, uses and results are not looked at.
+B48    An answer that is blocked ends with the message and ``outputAssessments``: synchronously in place of the chunk,
+       asynchronously after it.
+B49    Masked data has its type in braces; asynchronously nothing is masked.
+B50    Passages as ``grounding_source`` and a ``query`` have answers scored; other policies do not look at passages.
+B51    ApplyGuardrail answers action, outputs (one for each guarded text, or the message), assessments and usage.
+B52    ApplyGuardrail without a source or content, for an unknown guardrail, or for too many text units: an error.
 =====  ===========================================================================================================
 
-Not served: system tools, strict tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is
-accepted and does nothing), service tiers, InvokeModel for text, CountTokens. A conversation's earlier turns are read
+Not served: system tools, strict tools, images and documents in messages, guarded system prompts, prompt caching
+(``cachePoint`` is accepted and does nothing), service tiers, InvokeModel for text, CountTokens. Earlier turns are read
 where tools are offered, and else only counted. Only one text comes back for one prompt, whatever ``temperature`` says.
+
+A guardrail looks for what it is told by simple means (:mod:`cicada_local.bedrock.guardrails`). Chosen here: an answer
+in which data was masked stops with ``guardrail_intervened``, and the words of the guardrail's errors.
 
 A tool that must be called by its name is a form that is filled in, and so is a single one that Converse offers. All
 else is an agent's turn, whose next step :mod:`cicada_local.agents.brain` decides, or whatever the stand-in is given.
@@ -100,6 +114,9 @@ Fault switches (``cicada_local.faults``; ``model`` limits each to one model id a
 ``bedrock.embed_refuse``    as ``bedrock.refuse``, for InvokeModel
 ``bedrock.embed_slow``      ``first_ms``
 
+``guardrail.throttle``, ``guardrail.down``  a call with a guardrail, or ApplyGuardrail: 429, or 503
+``guardrail.block``         the answer is blocked ``after`` so many deltas, whatever it says
+
 ``GET /_cicada/bedrock`` counts the calls of ConverseStream: see :class:`cicada_local.bedrock.streams.StreamCounts`.
 """
 
@@ -109,7 +126,7 @@ import asyncio
 import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from aiohttp import web
@@ -122,6 +139,8 @@ from cicada_local.bedrock.errors import AwsError, Handler, ValidationFailed, wit
 from cicada_local.bedrock.extractive.filling import fill_from_words
 from cicada_local.bedrock.extractive.relevance import relevance
 from cicada_local.bedrock.forwarding import Forwarding
+from cicada_local.bedrock.guarding import ApplyGuardrail, Guarding
+from cicada_local.bedrock.guardrails import GuardrailStore
 from cicada_local.bedrock.replies import INVALID_SEQUENCE, Reply, compose, compose_tool_uses, whole_response
 from cicada_local.bedrock.requests import ConverseRequest, read_converse, read_rerank
 from cicada_local.bedrock.streams import StreamCounts, StreamedResponse, send_stream
@@ -155,6 +174,7 @@ def add_routes(
     decide: Decide = next_step,
     pace_s: float = DEFAULT_PACE_S,
     forwarding: Forwarding | None = None,
+    guardrails: GuardrailStore | None = None,
 ) -> None:
     """Serve Bedrock Runtime's routes below ``/model/``, and what it counts.
 
@@ -169,14 +189,18 @@ def add_routes(
         pace_s: between two deltas of a stream.
         forwarding: writes and fills in, in place of ``answer`` and ``fill``, where there is a model server. What an
             agent does is decided as without one: a small model does not use tools reliably.
+        guardrails: the account's.
     """
-    runtime = BedrockRuntime(answer, fill, embed, rank, decide, faults, pace_s, forwarding)
+    store = guardrails or GuardrailStore()
+    runtime = BedrockRuntime(answer, fill, embed, rank, decide, faults, pace_s, forwarding, store)
     for operation, handler in {
         "converse-stream": runtime.converse_stream,
         "converse": runtime.converse,
         "invoke": runtime.invoke,
     }.items():
         app.router.add_post(f"/model/{{model_id}}/{operation}", _named(with_aws_errors(handler, internal=_INTERNAL)))
+    apply = _named(with_aws_errors(ApplyGuardrail(store, faults).apply, internal=_INTERNAL))
+    app.router.add_post("/guardrail/{identifier}/version/{version}/apply", apply)
     app.router.add_get("/_cicada/bedrock", runtime.counts)
 
 
@@ -205,7 +229,9 @@ class BedrockRuntime:
         faults: Faults,
         pace_s: float,
         forwarding: Forwarding | None,
+        guardrails: GuardrailStore,
     ) -> None:
+        self._guardrails = guardrails
         self._answer = answer
         self._fill = fill
         self._embed = embed
@@ -222,7 +248,7 @@ class BedrockRuntime:
         self.streams.open += 1
         try:
             asked, slow = await self._asked(request)
-            if self._forwarding is None or asked.offer is not None:
+            if self._forwarding is None or asked.offer is not None or asked.guard is not None:
                 reply, latency_ms, pace = await self._reply(request, asked, slow)
                 cut = self._cut(request, reply)
                 response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
@@ -295,10 +321,18 @@ class BedrockRuntime:
         started = loop.time()
         model_id = request.match_info["model_id"]
         form = asked.offer.chosen or form if asked.offer else None
-        if self._forwarding is None or (asked.offer is not None and form is None):
+        guarding = Guarding.of(asked.guard, self._guardrails, self._faults)
+        blocked = None if guarding is None else guarding.blocked_input()
+        if guarding is not None:
+            asked = replace(asked, user=guarding.masked(asked.user))
+        if blocked is not None:
+            reply = blocked
+        elif self._forwarding is None or (asked.offer is not None and form is None):
             reply = await self._said(asked, form, _text_model(model_id), model_id)
         else:
             reply = await self._forwarding.reply(request, asked, form)
+        if guarding is not None and blocked is None:
+            reply = guarding.guarded(reply, self._faults.take("guardrail.block", model=model_id))
         fixed = self._faults.take("bedrock.pace", model=model_id)
         said = slow if fixed is None else fixed
         pace = Pace(

@@ -77,9 +77,11 @@ async def send_stream(
     if cut is not None:
         await break_off(request, response, cut)
         return
+    metadata = {"usage": reply.usage, "metrics": {"latencyMs": latency_ms}}
+    if reply.trace is not None:
+        metadata["trace"] = reply.trace
     await response.write(
-        encode_event("messageStop", {"stopReason": reply.stop_reason})
-        + encode_event("metadata", {"usage": reply.usage, "metrics": {"latencyMs": latency_ms}})
+        encode_event("messageStop", {"stopReason": reply.stop_reason}) + encode_event("metadata", metadata)
     )
     await response.write_eof()
 

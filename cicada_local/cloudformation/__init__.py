@@ -22,6 +22,7 @@ _MODULES = (
     "cognito",
     "custom",
     "functions",
+    "guardrails",
     "harnesses",
     "inert",
     "storage",

@@ -8,7 +8,6 @@ from cicada_local.cloudformation.base import Declaration, Resource, define
 
 TYPES = (
     "AWS::ApiGateway::Account",
-    "AWS::Bedrock::Guardrail",
     "AWS::Budgets::Budget",
     "AWS::CDK::Metadata",
     "AWS::CloudWatch::Alarm",

@@ -269,6 +269,9 @@ def model_requirements(action: str, model_id: str) -> Iterator[Required]:
 
 
 def _bedrock(request: Asked) -> Iterator[Required]:
+    if request.call.operation == "ApplyGuardrail":
+        yield Required("bedrock:ApplyGuardrail", _named("bedrock", "guardrail/", request.call.resource))
+        return
     yield from model_requirements(_MODEL_ACTIONS[request.call.operation], request.call.resource)
     guardrail = request.headers.get("X-Amzn-Bedrock-GuardrailIdentifier")
     if guardrail is None and b'"guardrailConfig"' in request.body:

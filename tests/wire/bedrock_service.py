@@ -30,6 +30,7 @@ from cicada_local.agents.turns import BrainTool, Decide, Step
 from cicada_local.agents.turns import Turn as AgentTurn
 from cicada_local.bedrock.extractive.filling import fill_from_words
 from cicada_local.bedrock.extractive.relevance import relevance
+from cicada_local.bedrock.guardrails import GuardrailStore
 from cicada_local.bedrock.server import add_routes
 from cicada_local.bedrock.tools import Tool
 from cicada_local.faults import Faults
@@ -51,6 +52,7 @@ class BedrockService:
     decide: Decide = next_step
     embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] = lambda texts: [[0.6, 0.8] + [0.0] * 382] * len(texts)
     faults: Faults = field(default_factory=Faults)
+    guardrails: GuardrailStore = field(default_factory=GuardrailStore)
     calls: Counter[str] = field(default_factory=Counter)
     """Requests by operation."""
     raw_bodies: list[bytes] = field(default_factory=list)
@@ -178,6 +180,7 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
         fill=fill,
         rank=rank,
         decide=decide,
+        guardrails=service.guardrails,
         faults=service.faults,
         pace_s=0.0,
     )

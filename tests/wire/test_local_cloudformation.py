@@ -16,6 +16,8 @@ from botocore.exceptions import ClientError
 from cicada_cli.doctor.calls import AwsCalls
 from cicada_cli.doctor.changes import check_changes
 from cicada_cli.doctor.findings import Status
+from cicada_local.bedrock.guardrails import GuardedText, GuardrailStore
+from cicada_local.cloudformation import guardrails
 from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
 
 ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/any"
@@ -207,6 +209,47 @@ def test_an_update_changes_a_function_in_place(services: Services) -> None:
         described = client.describe_stacks(StackName="update")["Stacks"][0]
         assert described["StackStatus"] == "UPDATE_COMPLETE"
         assert set(outputs_of(described)) == {"Fn", "Api"}
+
+
+def test_a_guardrail_has_a_new_version_when_its_description_changes(services: Services) -> None:
+    def declared(word: str) -> dict[str, Any]:
+        guardrail = {
+            "Name": "words",
+            "BlockedInputMessaging": "No.",
+            "BlockedOutputsMessaging": "No.",
+            "WordPolicyConfig": {"WordsConfig": [{"Text": word}]},
+            "ContextualGroundingPolicyConfig": {"FiltersConfig": [{"Type": "GROUNDING", "Threshold": 0.6}]},
+        }
+        version = {"GuardrailIdentifier": att("Guardrail", "GuardrailId"), "Description": word}
+        resources = {
+            "Guardrail": {"Type": "AWS::Bedrock::Guardrail", "Properties": guardrail},
+            "Version": {"Type": "AWS::Bedrock::GuardrailVersion", "Properties": version, "DependsOn": "Guardrail"},
+        }
+        return template(resources, Id=att("Guardrail", "GuardrailId"), Version=att("Version", "Version"))
+
+    store = GuardrailStore()
+    guardrails.serve(store)
+
+    def blocked(stack: Any) -> list[str]:
+        outputs = outputs_of(stack)
+        found = store.find(outputs["Id"], outputs["Version"])
+        assert found is not None
+        return [word for word in ("boondoggle", "canal") if found.find([GuardedText(word)], "INPUT").blocked]
+
+    client = services.client("cloudformation")
+    with deployed_stack(services, "guarded", declared("boondoggle")) as stack:
+        assert blocked(stack) == ["boondoggle"]
+        client.create_change_set(
+            StackName="guarded",
+            ChangeSetName="second",
+            ChangeSetType="UPDATE",
+            TemplateBody=json.dumps(declared("canal")),
+        )
+        client.execute_change_set(StackName="guarded", ChangeSetName="second")
+        updated = client.describe_stacks(StackName="guarded")["Stacks"][0]
+        assert (outputs_of(stack)["Version"], outputs_of(updated)["Version"]) == ("1", "2")
+        assert blocked(updated) == ["canal"]
+        assert store.find(outputs_of(updated)["Id"], "1") is None
 
 
 def test_an_update_keeps_what_moto_cannot_update(services: Services) -> None:

@@ -27,11 +27,14 @@ from cicada.agents.limits import AgentCaps, CappedLimits
 from cicada.agents.ports import Actor, AgentFinished, AgentTask, ToolInput
 from cicada.agents.source_registry import NumberedSources
 from cicada.agents.tool_runner import ToolRunner
+from cicada.errors import AnswerBlocked
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.bedrock_rerank import BedrockReranker
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.embedding_models import EMBEDDING_MODELS
+from cicada.models.guardrail import Guardrail
+from cicada.models.guardrail_checks import GuardrailChecks
 from cicada.models.model_ids import Sampling, read_model_id
 from cicada.models.openai_chat import ChatSettings, OpenAiChat, OpenAiTextModel
 from cicada.models.openai_dialect import Dialects
@@ -139,6 +142,21 @@ def _streamed(model: TextModel) -> dict[str, Any]:
     return {"text": text, "stop_reason": finished.stop_reason, "usage": _usage(finished.usage)}
 
 
+GUARDRAIL = Guardrail("abc123def456", "3", grounding=True)
+GUARDED = Prompt(
+    "Answer from the passages.", "<p>Aoi found it.</p>\n<q>Who?</q>", checked="Who?", sources="<p>Aoi found it.</p>"
+)
+
+
+def _blocked(model: TextModel) -> dict[str, Any]:
+    stream = model.stream(GUARDED, time_budget_s=TIME_S, call_scope=Unbounded())
+    shown = []
+    with pytest.raises(AnswerBlocked) as blocked:
+        shown += [piece.text for piece in stream if isinstance(piece, TextDelta)]
+    error = blocked.value
+    return {"told": error.told, "by_guardrail": error.by_guardrail, "usage": _usage(error.usage or Usage())}
+
+
 class Search(ToolInput):
     """What is searched for."""
 
@@ -191,6 +209,14 @@ ADAPTERS: dict[str, Callable[[Recorded], dict[str, Any]]] = {
     "agent": agent,
     "embed": embed,
     "rerank": rerank,
+    "guarded": lambda recorded: _blocked(
+        BedrockTextModel(recorded.client(), recorded.model_id, sampling=Sampling(), guardrail=GUARDRAIL)
+    ),
+    "apply": lambda recorded: {
+        "text": GuardrailChecks(recorded.client(), GUARDRAIL).check(
+            "Write to aoi@example.org.", "OUTPUT", call_scope=Unbounded(), prompt=GUARDED
+        )
+    },
     "chat": lambda recorded: _streamed(OpenAiTextModel(recorded.chat())),
     "chat_form": lambda recorded: _filled(OpenAiStructuredModel(recorded.chat())),
 }
