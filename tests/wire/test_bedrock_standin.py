@@ -76,7 +76,7 @@ def texts_of(events: list[dict[str, Any]]) -> str:
 
 def test_every_line_of_the_conformance_list_has_a_test():
     lines = re.findall(r"^(B\d\d) ", server.__doc__ or "", re.MULTILINE)
-    names = ("standin", "structured", "rerank", "tools")
+    names = ("standin", "structured", "rerank", "tools", "guardrails")
     modules = [Path(__file__).with_name(f"test_bedrock_{name}.py") for name in names]
     tested = {
         line.upper() for module in modules for line in re.findall(r"^def test_(b\d\d)_", module.read_text(), re.M)
