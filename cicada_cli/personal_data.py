@@ -20,7 +20,7 @@ from cicada_cli.index import store_of
 from cicada_cli.output import complain, note, say, say_json
 from cicada_cli.text import counted, one_line
 from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
-from cicada_cli.users import described, revocations_of
+from cicada_cli.users import described, meant, refuse_tokens, revocations_of
 
 if TYPE_CHECKING:
     from cicada.audit import Change
@@ -107,14 +107,8 @@ class Person:
         """The user whom a command names. A user who has been removed is known by the subject alone."""
         if not args.user.strip():
             raise UsageError("a subject is required")
-        account = None
-        if deployment.user_pool_id is not None:
-            try:
-                account = UserPool.of(deployment.aws, deployment.user_pool_id).user(args.user)
-            except UserUnknown:
-                if "@" in args.user:
-                    raise
-        return cls(deployment, account.subject if account else args.user, args.tenant, account)
+        subject, account = meant(deployment, args.user)
+        return cls(deployment, subject, args.tenant, account)
 
     @property
     def owner(self) -> str:
@@ -146,16 +140,11 @@ class Person:
 
     def refuse_tokens(self, *, for_good: bool) -> None:
         """Refuse the tokens that were issued up to now, if users sign in; ``for_good``: the user gets no new ones."""
-        from cicada.defaults import CLOCK_LEEWAY_S
-
         if not self.deployment.wants_sign_in:
             return
-        up_to = int(time.time()) + CLOCK_LEEWAY_S
-        if self.account is not None:
-            if for_good:
-                self.pool.disable(self.account)
-            up_to = self.pool.sign_out(self.account)
-        revocations_of(self.deployment).revoke(self.subject, up_to=up_to)
+        if for_good and self.account is not None:
+            self.pool.disable(self.account)
+        refuse_tokens(self.deployment, self.subject, self.account)
 
 
 # --- export ---

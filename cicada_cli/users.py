@@ -90,6 +90,35 @@ def revocations_of(deployment: Deployment) -> Revocations:
     return DynamoDbRevocations(deployment.aws.client("dynamodb", config), deployment.requests_table)
 
 
+def meant(deployment: Deployment, name: str) -> tuple[str, PoolUser | None]:
+    """The subject whom a subject or an e-mail address names, and the user in the pool, where there is one.
+
+    Raises:
+        UserUnknown: the pool has no such address.
+    """
+    if deployment.user_pool_id is None:
+        return name, None
+    try:
+        user = UserPool.of(deployment.aws, deployment.user_pool_id).user(name)
+    except UserUnknown:
+        if "@" in name:
+            raise
+        return name, None
+    return user.subject, user
+
+
+def refuse_tokens(deployment: Deployment, subject: str, user: PoolUser | None) -> int:
+    """Refuse a subject's tokens that were issued up to now, and end those of the pool. Returns when, in epoch seconds.
+
+    The pool answers by the clock that stamps its tokens. Another issuer's may be ahead.
+    """
+    from cicada.defaults import CLOCK_LEEWAY_S
+
+    up_to = int(time.time()) + CLOCK_LEEWAY_S if user is None else _pool(deployment).sign_out(user)
+    revocations_of(deployment).revoke(subject, up_to=up_to)
+    return up_to
+
+
 def recorded(
     deployment: Deployment, action: Action, subject: str | None, **details: Any
 ) -> AbstractContextManager[Change]:
@@ -238,26 +267,12 @@ def _list_groups(args: argparse.Namespace, pool: UserPool) -> Exit:
 
 
 def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone.
-
-    The pool answers by the clock that stamps its tokens. Another issuer's may be ahead.
-    """
-    from cicada.defaults import CLOCK_LEEWAY_S
-
-    subject, pool, user = args.user, None, None
-    if deployment.user_pool_id is not None:
-        pool = UserPool.of(deployment.aws, deployment.user_pool_id)
-        try:
-            user = pool.user(args.user)
-            subject = user.subject
-        except UserUnknown:
-            if "@" in args.user:
-                raise
-    elif not deployment.wants_sign_in:
+    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone."""
+    if not deployment.wants_sign_in:
         raise UsageError("nobody signs in to this deployment")
+    subject, user = meant(deployment, args.user)
     with recorded(deployment, "user_revoked", subject) as change:
-        up_to = int(time.time()) + CLOCK_LEEWAY_S if pool is None or user is None else pool.sign_out(user)
-        revocations_of(deployment).revoke(subject, up_to=up_to)
+        up_to = refuse_tokens(deployment, subject, user)
         change.note(refusedUpTo=up_to)
     told = f"Tokens of {args.user} up to now are refused."
     if deployment.user_pool_id is not None:  # Cognito does not end the cookie of its own pages
