@@ -122,6 +122,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "audience": AUDIENCE,
             "jwksUrl": "https://issuer.example/jwks.json",
             "allowedOrigins": [],
+            "groupsClaim": "groups",
         },
         "page": {"signIn": False},  # the issuer has no pages; test_sign_in.py has one that has
         "ingest": {"quietS": 5},

@@ -11,6 +11,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as open_websocket
 
 from cicada.delivery.decide import LEASE_S
+from cicada.index.access_rules import declare_readers
+from cicada.index.s3 import S3Store
 from cicada.personal_data import erasure
 from cicada.revocation import DynamoDbRevocations
 from cicada_cli.main import main
@@ -57,6 +59,23 @@ def test_without_faults_every_event_comes_exactly_once(connect):
     events = socket.answer("Thanks a lot!")
     seqs = [frame["seq"] for frame in socket.frames if frame["requestId"] == events[0]["requestId"]]
     assert sorted(seqs) == list(range(1, len(events) + 1))
+
+
+def test_a_change_of_rights_reaches_the_next_question(cloud, connect):
+    def told(socket, kind, **question):
+        return next(event for event in socket.answer(SIMPLE, **question) if event["type"] == kind)
+
+    store = S3Store(cloud.client("s3"), cloud.outputs["IndexBucket"])
+    reader, stranger = connect(groups=["readers", "users"]), connect(groups=["users"])
+    try:
+        declare_readers(store, "script", ("readers",))
+        assert told(reader, "sources")["sources"]
+        assert told(stranger, "sources")["sources"] == []  # of the same user: the kept answer is not for these groups
+        assert told(stranger, "error", collections=["script"])["code"] == "collection_unknown"
+        declare_readers(store, "script", ("users",))
+        assert told(stranger, "sources")["sources"]
+    finally:
+        declare_readers(store, "script", None)
 
 
 # --- one request is one request ---

@@ -42,6 +42,7 @@ class Asking:
     """How far it leans away from its topic: 0.1 is the same question, 0.6 a near one."""
 
 
+FOLLOW_UP = Asking("And what did she say next?", 5)
 QUESTIONS = (
     Asking("Hello there!", 0),
     Asking("Where does Mara hide the brass lamp?", 1),
@@ -53,7 +54,7 @@ QUESTIONS = (
     Asking("What is the policy on refunds?", 4),
     Asking("What is the policy on refunds for the ferry?", 4, 0.15),
     Asking("What is the policy on refunds?", 4),
-    Asking("And what did she say next?", 5),
+    FOLLOW_UP,
     Asking("What burns in the chapel that nobody noticed?", 6),
     Asking("Show me the profile of Mara.", 12),
     Asking("What speaks for and against my theory that Mara hides the brass lamp?", 13),

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S
-from tests.simulation.corpus import EPISODES, QUESTIONS
+from tests.simulation.corpus import EPISODES, FOLLOW_UP, QUESTIONS
 from tests.simulation.deployment import PROCESSOR_TIMEOUT_S, RETENTION_S, Deployment
 from tests.simulation.functions import MAX_SKEW_S
 from tests.simulation.people import Person
@@ -140,7 +140,10 @@ class World(Deployment):
             self._asker(owner, frame, asked_at)
             self._asked_at.append(asked_at)
             asked_at += faults.between(0, 60)
-            if random() < 0.6:  # about the same matter, so that the cache has something to say
+            if session is not None and faults.has("rights_changed") and random() < 0.5:
+                asking = FOLLOW_UP
+                self.scheduler.call_at(max(0.0, asked_at - 1), self._change_rights)
+            elif random() < 0.6:  # about the same matter, so that the cache has something to say
                 near = [one for one in QUESTIONS if one.topic == asking.topic]
                 asking = near[int(random() * len(near))]
             else:

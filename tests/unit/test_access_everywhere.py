@@ -3,7 +3,7 @@ collections gives, and nothing of these is told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from random import Random
@@ -23,7 +23,7 @@ from cicada.conversation import Conversation
 from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
 from cicada.corpus.passages import Passage
 from cicada.delivery.record import Question, RequestKey
-from cicada.errors import DocumentUnknown
+from cicada.errors import CicadaError
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.models.ports import Filled, Usage
@@ -91,6 +91,14 @@ def declarations(random: Random) -> dict[str, CollectionDeclaration | None]:
     return {name: declaration(name) if random.random() < 0.7 else None for name in NAMES}
 
 
+def told_by(ask: Callable[[], Any]) -> Any:
+    """What is answered, or the words of the refusal."""
+    try:
+        return ask()
+    except CicadaError as error:
+        return (error.code, error.told)
+
+
 class House:
     """Everything that searches one index; what it holds in memory is shared by whoever asks."""
 
@@ -127,17 +135,24 @@ class House:
                 asked = SearchQuery(QUERY, filters, top_k=5, min_score=0.0, mode=mode, readable=readable)
                 found = self.retriever.search(asked)
                 yield f"search {mode} {filters}", (found.hits, found.searched, found.degraded)
-            counted = self.facets.count([*OWN_FIELDS, "mood"], filters, readable=readable, limit=20)
-            yield f"facets {filters}", replace(counted, index_version="")
-            yield f"graph {filters}", self._graph(filters, readable)
-            asked = SearchQuery(f"Who is {QUERY} or old bestiary?", filters, readable=readable)
-            gathered = self.knowledge.gather(asked)
-            yield f"knowledge {filters}", gathered and replace(gathered, index_version="", timings_ms={})
+            yield f"facets {filters}", told_by(lambda: self._facets(filters, readable))  # noqa: B023 - called at once
+            yield f"graph {filters}", told_by(lambda: self._graph(filters, readable))  # noqa: B023
+            yield f"knowledge {filters}", told_by(lambda: self._knowledge(filters, readable))  # noqa: B023
         for name in NAMES:
-            yield f"document {name}", self._document(name, readable)
+            found = told_by(lambda: self.documents.read(name, f"{name}.md", readable=readable).passages)  # noqa: B023
+            yield f"document {name}", found
         yield "tools", self._tools(readable)
         yield "prompts", self.prompts
         self.prompts = []
+
+    def _facets(self, filters: Filters, readable: Readable) -> Any:
+        counted = self.facets.count([*OWN_FIELDS, "mood"], filters, readable=readable, limit=20)
+        return replace(counted, index_version="")
+
+    def _knowledge(self, filters: Filters, readable: Readable) -> Any:
+        asked = SearchQuery(f"Who is {QUERY} or old bestiary?", filters, readable=readable)
+        gathered = self.knowledge.gather(asked)
+        return gathered and replace(gathered, index_version="", timings_ms={})
 
     def _graph(self, filters: Filters, readable: Readable) -> list[Any]:
         near = self.graph.neighbours("Mira Oke", filters, readable=readable, limit=9)
@@ -145,12 +160,6 @@ class House:
         ways = self.graph.paths("Jon", "Lord Dossier", filters, readable=readable, max_hops=3, limit=9)
         hidden = ways.unknown and [replace(one, name="") for one in ways.unknown]  # the asker's own words
         return [replace(one, index_version="") for one in (near, pairs, replace(ways, unknown=tuple(hidden)))]
-
-    def _document(self, name: str, readable: Readable) -> Any:
-        try:
-            return self.documents.read(name, f"{name}.md", readable=readable).passages
-        except DocumentUnknown:
-            return "unknown"
 
     def _tools(self, readable: Readable) -> list[Any]:
         actor = Actor("mara", "r1", "Is the lantern hers?", 1, readable=readable)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 
+from cicada.corpus.declared.parsing import read_declaration
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.access_rules import ACCESS_KEY, StoredAccessRules, change_readers, declare_readers
 from cicada.index.ports import PreconditionFailed
 from cicada.rights import AccessRules, ConfiguredAccess
+from tests.support.declared import declared_yaml
 from tests.support.object_stores import InMemoryStore
 
 
@@ -104,3 +109,18 @@ def test_rules_that_were_readable_before_do_not_outlive_a_damage():
     store.write(ACCESS_KEY, b"?", replaces=store.read(ACCESS_KEY).etag)
     with pytest.raises(IndexCorrupt):
         access.rules()
+
+
+def test_the_documents_examples_are_what_is_read():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "access.md").read_text("utf-8")
+    (declared,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    rest = {key: value for key, value in json.loads(declared_yaml()).items() if key != "collection"}
+    told = read_declaration(f"{declared}{yaml.safe_dump(rest)}".encode())
+    assert (told.collection, told.readers) == ("session_notes", ("gms", "scribes"))
+    (settings,) = re.findall(r'```json\n"access": (.*?)\n```', page, re.DOTALL)
+    configured = ConfiguredAccess.model_validate_json(settings)
+    assert configured.collections == {"rulebook": ("users",), "session_notes": ("gms",)}
+    (stored,) = re.findall(r'`(\{"formatVersion".*?\})`', page)
+    store = InMemoryStore()
+    store.write(ACCESS_KEY, stored.encode(), replaces=None)
+    assert StoredAccessRules(store, configured).rules().readers["session_notes"] == ("gms",)

@@ -20,7 +20,7 @@ from cicada.profiles.record import Change, Edit, PassageProof, Profile
 from cicada.profiles.service import ProfileService
 from cicada.protocol.events import MAX_EVENT_BYTES, ChangedField, Receipt, dump_event
 from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, NOTHING
 from tests.support.agents import SidesModel
 from tests.support.profiles import InMemoryProfiles
 
@@ -85,7 +85,7 @@ class World:
         """A new request of a user's."""
         self.requests += 1
         self.registry = NumberedSources()
-        self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **scope, readable=EVERYTHING)
+        self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **{"readable": EVERYTHING, **scope})
         return self
 
     def tools(self, kind):
@@ -143,6 +143,18 @@ def test_each_agent_has_its_tools_by_their_names_with_forms_that_every_model_tak
         assert form_schema(tool.form)["type"] == "object"
         writing = ("create", "update", "remove", "undo", "delete", "state", "refine", "record")
         assert tool.writes == tool.name.startswith(writing)
+
+
+def test_a_passage_that_may_not_be_read_any_more_is_not_shown_as_a_facts_source(world):
+    world.message("Note what the script says of Tamsin Oake.")
+    found = world.call("search_script", query="Tamsin Oake copy-reader")["passages"][0]
+    fact = {"field": "work", "value": "copy-reader to the Almanac", "citation": found["n"]}
+    made = world.call("create_profile", kind="character", name="Tamsin", fields=[fact])["created"]
+    for readable, cited in ((EVERYTHING, 1), (NOTHING, None)):
+        world.message("Who is she?", readable=readable)
+        (shown,) = world.call("show_profile", id=made["id"])["fields"]
+        assert (shown["value"], shown["citation"]) == ("copy-reader to the Almanac", cited)
+        assert [source.text for source in world.registry.sources] == ([LINES[0].text] if cited else [])
 
 
 # --- search_script ---

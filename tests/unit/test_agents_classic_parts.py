@@ -45,7 +45,7 @@ from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, Req
 from cicada.models.ports import ModelUse, Usage
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, AccessRules
 from tests.support.access import GivenRules
 
 NOW_S = 1_800_000_000.0
@@ -141,8 +141,25 @@ def answered(function: ActionFunction, asked: Mapping[str, Any]) -> tuple[str, s
     return called["responseBody"]["TEXT"]["body"], called.get("responseState"), answer["sessionAttributes"]
 
 
-def serving(*tools: Tool, requests: Requests | None = None) -> ActionFunction:
-    return ActionFunction(requests or Requests(), tools or (Tool(),), now_s=lambda: NOW_S, access=GivenRules())
+def serving(*tools: Tool, requests: Requests | None = None, access: GivenRules | None = None) -> ActionFunction:
+    access = access or GivenRules()
+    return ActionFunction(requests or Requests(), tools or (Tool(),), now_s=lambda: NOW_S, access=access)
+
+
+def test_tools_act_with_the_rights_of_the_request_and_not_at_all_without_rules() -> None:
+    seen = []
+
+    class Telling(Tool):
+        def run(self, given: Any, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Mapping[str, Any]:
+            seen.append(actor.readable)
+            return super().run(given, actor, registry, limits)
+
+    access = GivenRules(AccessRules(readers={"notes": ("gms",)}))
+    answered(serving(Telling(), access=access), event("look", [("query", "bell")]))
+    assert [one.allows("notes") for one in seen] == [False]
+    access.now = IndexUnavailable("down")
+    text, state, _ = answered(serving(Telling(), access=access), event("look", [("query", "bell")]))
+    assert (json.loads(text)["error"], state, len(seen)) == ("index_unavailable", "REPROMPT", 1)
 
 
 # --- schemas and parameters ---

@@ -31,12 +31,15 @@ from cicada.errors import (
     DeliveryUnavailable,
     DependencyDown,
     EpisodeUnknown,
+    IndexCorrupt,
     IndexMissing,
+    IndexUnavailable,
     OutOfTime,
     StreamBroken,
 )
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed, StrategyName
+from cicada.rights import EVERYTHING, AccessRules
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.access import GivenRules
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -68,6 +71,7 @@ class World:
         self.retriever = retriever or FixedRetriever(*found)
         self.now_s: float = NOW_S
         self.wiring = {}
+        self.access = GivenRules()
 
     def run(self, strategy="rag", failures=None, *, execution="x1", worker="w1", remaining_s=60.0, **more):
         runner = AttemptRunner(
@@ -81,8 +85,8 @@ class World:
             },
             limits=LIMITS,
             now_s=lambda: self.now_s,
+            access=self.access,
             **self.wiring,
-            access=GivenRules(),
         )
         return runner.run(task(strategy, failures, execution, **more), worker=worker, remaining_s=remaining_s)
 
@@ -584,6 +588,38 @@ def test_the_last_resort_offers_what_was_found_before():
     assert (offered["attempt"], offered["offered"]) == (2, True)
     assert [source["passageId"] for source in offered["sources"]] == [BOATHOUSE.id]
     assert world.events()[-1]["metrics"]["sourcesUsed"] == 0
+
+
+@pytest.mark.parametrize("rules", [AccessRules(readers={"script": ()}), IndexUnavailable("down")])
+def test_what_was_found_before_is_not_offered_where_it_may_not_be_read_now(rules):
+    world = World("Half an ans", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model, world.access.now = ScriptedModel("Sorry."), rules
+    assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "answered"
+    assert types(world.events()).count("sources") == 1
+    assert BOATHOUSE.text not in json.dumps(world.events()[3:])
+
+
+def test_rights_are_read_once_an_attempt_for_the_groups_of_the_question():
+    world = World("No.")
+    world.access.now = AccessRules(readers={"notes": ("gms",)})
+    question = Question("Who?", session_id="s1", groups=("gms", "players"))
+    world.log.requests.clear()
+    world.log.create(new_head("c1", question=question), ACCEPTED)
+    world.run()
+    assert world.access.reads == 1
+    (asked,) = world.retriever.queries
+    assert (asked.readable, asked.readable.groups) == (EVERYTHING, ("gms", "players"))
+
+
+@pytest.mark.parametrize("error", [IndexUnavailable("down"), IndexCorrupt("?")])
+def test_where_rights_cannot_be_read_nothing_is_searched(error):
+    world = World("never")
+    world.access.now = error
+    with pytest.raises(type(error)):
+        world.run()
+    assert (world.retriever.queries, world.model.prompts) == ([], [])
 
 
 def test_what_was_found_before_is_not_offered_where_the_log_cannot_be_read():

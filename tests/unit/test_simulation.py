@@ -26,6 +26,7 @@ SOON_FOUND = (
     "expiry_ignored",
     "cache_knows_no_rights",
     "rights_ignored",
+    "turns_for_whoever_asks",
     "ungrounded_answers_kept",
     "citations_trusted",
 )
