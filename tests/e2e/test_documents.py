@@ -10,6 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from cicada.index.access_rules import declare_readers
+from cicada.index.s3 import S3Store
 from cicada_local.testing import LocalCloud
 from tests.e2e.reading import function_name, types
 
@@ -28,6 +30,10 @@ class Shelf:
         self._bucket = cloud.outputs["IndexBucket"]
         self._machine = cloud.outputs["IngestMachineArn"]
         self._runs: set[str] = set()
+
+    def declare_readers(self, *groups: str) -> None:
+        """Let members of these groups alone read the collection; without any, everybody."""
+        declare_readers(S3Store(self._s3, self._bucket), self.name, groups or None)
 
     def begin(self) -> None:
         """Wait for the beginning of a window: what is uploaded now goes into one run."""
@@ -166,6 +172,35 @@ def test_a_summary_is_made_once(shelf: Shelf, report: dict[str, Any]) -> None:
     first, second = (shelf.call("get-document-summary", **asked) for _ in range(2))
     assert (first["made"], second["made"]) == (True, False)
     assert first["summary"] == second["summary"] != ""
+
+
+def test_a_collection_for_some_does_not_exist_for_others(connect: Any, shelf: Shelf, report: dict[str, Any]) -> None:
+    """Neither for functions nor for who asks, from the next call on."""
+    where = {"filters": {"collections": [shelf.name]}}
+    question = "How often is the wick trimmed?"
+    before = shelf.call("facets", **where)["total"]
+    shelf.declare_readers("staff")
+    try:
+        for function, asked in (
+            ("facets", {}),
+            ("retrieve", {"query": question}),
+            ("graph-query", {"operation": "cooccurring"}),
+        ):
+            refused, absent = (
+                shelf.call(function, **asked, filters={"collections": [name]}) for name in (shelf.name, "nowhere")
+            )
+            refused, absent = ({**told, "timings_ms": {}, "model_uses": []} for told in (refused, absent))
+            assert refused["error"]["code"] == "collection_unknown"
+            assert json.dumps(refused).replace(shelf.name, "nowhere") == json.dumps(absent)
+        unknown = shelf.call("get-document-summary", collection=shelf.name, source="parts.md")
+        assert unknown["error"]["code"] == "document_unknown"
+        assert shelf.call("facets", **where, groups=["staff"])["total"] == before
+        end = connect().answer(question, collections=[shelf.name])[-1]
+        assert (end["type"], end["code"]) == ("error", "collection_unknown")
+        assert shelf.name not in end["known"]
+    finally:
+        shelf.declare_readers()
+    assert shelf.call("facets", **where)["total"] == before
 
 
 def test_citations_of_any_answer_are_checked(shelf: Shelf) -> None:
