@@ -108,6 +108,7 @@ class GatewayStack(Stack):
             "EmbeddingDimensions": str(settings.models.embedding_dimensions),
             "RerankerModelId": settings.retrieval.reranker_model_id or settings.models.direct_model_id,
             "ExpansionModelId": settings.retrieval.expansion_model_id or settings.models.direct_model_id,
+            "Access": settings.access.environment().get("ACCESS", "{}"),
             "UsageLimits": self.to_json_string(settings.usage_limits.told(settings.budget)),
             "Settings": written(record(settings)),
             **({} if data.vector_index_arn is None else {"VectorIndexArn": data.vector_index_arn}),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cicada.rights import ConfiguredAccess
 from cicada.settings import (
     AnswerSettings,
     AuthorizerSettings,
@@ -92,6 +93,20 @@ def test_limits_reach_those_who_take_questions_and_who_administer(shipped: Synth
     assert UsageLimits.model_validate(told) == limits
     assert "USAGE_LIMITS" not in shipped.environment("message_processor")
     assert json.loads(shipped.template("Gateway")["Outputs"]["UsageLimits"]["Value"]).keys() == {"request"}
+
+
+def test_rules_of_access_reach_every_function_that_reads_and_the_command_line(
+    shipped: Synthesis, full: Synthesis
+) -> None:
+    wanted = ConfiguredAccess(default="nobody", collections={"script": ("readers",)})
+    reading = ("answer", "retrieve", "facets", "graph_query", "get_document_summary", "enrich_schema")
+    for told in (
+        *(full.environment(folder)["ACCESS"] for folder in reading),
+        full.template("Gateway")["Outputs"]["Access"]["Value"],
+    ):
+        assert ConfiguredAccess.model_validate_json(told) == wanted
+    assert not [folder for folder in reading if "ACCESS" in shipped.environment(folder)]
+    assert shipped.template("Gateway")["Outputs"]["Access"]["Value"] == "{}"
 
 
 def test_the_answer_worker_reads_its_settings(shipped: Synthesis) -> None:

@@ -157,6 +157,7 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "EmbeddingModelId",
         "EmbeddingDimensions",
         "RerankerModelId",
+        "Access",
         "UsageLimits",
         "ExpansionModelId",
         "Settings",
