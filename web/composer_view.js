@@ -3,6 +3,7 @@
 import { byId, setText } from "./dom.js";
 import { EpisodesView } from "./episodes_view.js";
 import { MAX_QUERY_CHARS } from "./protocol.js";
+import { isBlank } from "./safe.js";
 
 /** From how many characters on the rest is counted. */
 const COUNT_FROM = MAX_QUERY_CHARS - 500;
@@ -57,7 +58,7 @@ export class ComposerView {
   #submit() {
     const query = this.#field.value.trim();
     if (this.#send.disabled) return;
-    if (!query) {
+    if (isBlank(query)) {
       setText(this.#hint, "Write a question first.");
       return;
     }

@@ -11,6 +11,19 @@ const UNSAFE = new RegExp(
   "gu",
 );
 
+/** Not seen, though letters, signs or symbols by category: fillers, the empty Braille pattern, notehead and hieroglyphs. */
+const NOTHING = /[\u115f\u1160\u2800\u3164\uffa0\ufffc\u{13441}\u{13442}\u{1d159}]/gu;
+
+/**
+ * Whether a text shows nothing: it has no letter, digit, punctuation or symbol that is seen. The server refuses it.
+ *
+ * @param {string} text
+ * @returns {boolean}
+ */
+export function isBlank(text) {
+  return !/[\p{L}\p{N}\p{P}\p{S}]/u.test(text.replace(NOTHING, ""));
+}
+
 /**
  * A text without what could make it read as another, or hide in it.
  *

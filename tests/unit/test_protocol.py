@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ from cicada.protocol.events import (
     load_event,
     reply_frame,
 )
+from cicada.text.visible import is_blank
 
 REQUEST_ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 DOCS = Path(__file__).parents[2] / "docs" / "protocol"
@@ -95,6 +98,60 @@ def test_letters_and_marks_that_show_nothing_are_no_text(blank):
     with pytest.raises(InvalidMessage):
         asked(blank)
     assert asked(f"{blank} Who?").strip() == "Who?"
+
+
+def every_character(*, blank: bool) -> list[str]:
+    """All of Unicode's characters but surrogates, by whether they show nothing."""
+    return [
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character) != "Cs" and is_blank(character) == blank
+    ]
+
+
+SHOW_NOTHING = every_character(blank=True)
+SEEN = every_character(blank=False)
+
+
+def test_what_shows_nothing_is_of_every_category_that_has_such() -> None:
+    """By category alone: separators, marks, others; and the few letters and symbols that are drawn as nothing."""
+    assert {unicodedata.category(one)[0] for one in SEEN} == set("LNPS")
+    unusual = [one for one in SHOW_NOTHING if unicodedata.category(one)[0] in "LNPS"]
+    hieroglyphs = {"\U00013441", "\U00013442"}  # since Unicode 15.1, which Python 3.11 does not know
+    assert set(unusual) - hieroglyphs == set("\u115f\u1160\u2800\u3164\uffa0\ufffc\U0001d159")
+
+
+@given(st.lists(st.sampled_from(SHOW_NOTHING) | st.sampled_from("\u200c\u200d\u00ad\ufe0f\u2800 \u0301"), max_size=40))
+def test_no_combination_of_characters_that_show_nothing_is_a_question(characters):
+    with pytest.raises(InvalidMessage):
+        asked("".join(characters))
+
+
+@given(
+    st.lists(st.sampled_from(SHOW_NOTHING), max_size=10),
+    st.sampled_from(SEEN),
+    st.lists(st.sampled_from(SHOW_NOTHING), max_size=10),
+)
+def test_one_character_that_is_seen_makes_a_question(before, seen, after):
+    assert seen in asked("".join([*before, seen, *after]))
+
+
+def test_a_blank_question_is_told_so():
+    with pytest.raises(InvalidMessage, match="must not be blank"):
+        asked("\u2800\u200d\U000e0041\u0301")
+
+
+@pytest.mark.parametrize("session", ["a", "reading-room", ID, "user:7.2_b", "Z" * 128])
+def test_a_session_has_a_name_of_letters_digits_and_few_signs(session):
+    action = parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "x", "sessionId": session}))
+    assert isinstance(action, Ask)
+    assert action.session_id == session
+
+
+@pytest.mark.parametrize("session", ["", "a b", "ä", "a\n", "a/b", "#", "a\u200d", "Z" * 129, 7])
+def test_any_other_session_is_refused(session):
+    with pytest.raises(InvalidMessage, match="sessionId"):
+        parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "x", "sessionId": session}))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def codes(kind=CicadaError):
 
 NO_CLIENTS = {
     *("publish_conflict", "declaration_changed", "corpus_invalid", "settings_invalid"),  # who loads meets them
+    "audit_unavailable",  # who changes something meets it
     *("invalid_request", "document_unknown", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
     "tool_invalid",  # an agent's model is told

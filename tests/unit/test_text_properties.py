@@ -52,7 +52,7 @@ from cicada.text.sentences import (
 )
 from cicada.text.terms import accent_folded, language_for, stemmed, terms_of
 from cicada.text.tokens import estimated_tokens, share_of_tokens, tokens, written_tokens
-from cicada.text.visible import is_unseen, visible
+from cicada.text.visible import is_blank, is_unseen, visible
 from cicada.text.word_lists import any_word
 from cicada.text.words import (
     all_words,
@@ -150,6 +150,7 @@ def test_normal_forms_stay_what_they_are(text):
         unicodedata.category(sign) == "Cs" for sign in characters.well_formed(text) + characters.normalised(text)
     )
     assert not any(is_unseen(sign) for sign in visible(text) if sign not in "\n\t\u200c\u200d")
+    assert is_blank(text) == all(map(is_blank, text)) == is_blank(visible(text))
     assert bare_key(text) == bare_key(text.strip())
     assert canonical(canonical(text)) == canonical(text)
     assert script_of_language(canonical(text))

@@ -31,7 +31,7 @@ from cicada.profiles.rules import (
     MAX_STATEMENT_CHARS,
     MAX_VALUE_CHARS,
 )
-from cicada.text.visible import visible
+from cicada.text.visible import is_blank, visible
 
 PROTOCOL_VERSION = 1  # an action may carry it as ``v``; other versions are refused
 
@@ -49,13 +49,18 @@ def _canonical_uuid(value: str) -> str:
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
+    if is_blank(value):
         raise ValueError("must not be blank")
     return value
 
 
 RequestId = Annotated[
     str, Field(description="the client's UUID for one question and its answer"), AfterValidator(_canonical_uuid)
+]
+SessionId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._:-]+$"),
+    Field(description="the client's name for a conversation: letters and digits of ASCII, and . _ : -"),
 ]
 _FilterValue = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 _FilterValues = Annotated[tuple[_FilterValue, ...], Field(max_length=MAX_FILTER_VALUES)]
@@ -85,7 +90,7 @@ class Ask(Action):
     query: Annotated[
         str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
     ]
-    session_id: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
+    session_id: SessionId | None = None
     collections: _FilterValues = Field((), description="only these collections; all when empty")
     episodes: _FilterValues = Field((), description="only these episodes; all when empty")
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] | None = Field(None, description="passages to retrieve")

@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from cicada.text.characters import compared, normalised
 from cicada.text.numbers import digits_in
 from cicada.text.tokens import tokens
+from cicada.text.visible import SHOWN_AS_NOTHING
 from cicada.text.word_lists import word_lists
 from cicada.text.words import ways_of_asking
 
@@ -103,17 +104,11 @@ _READ = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sc", "Sm", "Zs"))
 _MARKS = frozenset(("Mn", "Mc"))
 _LETTERS_READ_AS_SIGNS = re.compile("[\u02b9\u02bc\u0374\u0640\ua78b\ua78c\ufc5e-\ufc62\ufcf2-\ufcf4\ufe70-\ufe7f]")
 """Apostrophes, the Arabic stroke that only stretches a word, and vowel signs that stand alone."""
-_UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-"""What is shown as nothing, whatever its category says (Unicode's Default_Ignorable_Code_Point, and the empty Braille
-pattern)."""
 
 
 def can_be_compared(question: str) -> bool:
     """Whether a question has letters with their marks, digits, spaces and ordinary signs, and nothing else."""
-    if _UNSEEN.search(question):
+    if SHOWN_AS_NOTHING.search(question):
         return False
     in_word, marks, between, before = False, 0, 0, ""
     for character in _LETTERS_READ_AS_SIGNS.sub("'", question):

@@ -11,6 +11,21 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 _LOOSE = re.compile("(?<!\\S)[\u200c\u200d\u180b-\u180d\u180f\u2800\ufe00-\ufe0f]+|[\u200c\u200d]+(?!\\S)")
 """Joiners at the edges of a word, variation selectors and braille blanks at its beginning: they do nothing there."""
 
+SHOWN_AS_NOTHING = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufffc"
+    "\U00013441\U00013442\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What is shown as nothing, whatever its category: Unicode's Default_Ignorable_Code_Point (without joiners, which words
+of some scripts need), the empty Braille pattern, notehead and hieroglyphs, and the place of an object."""
+
+
+def is_blank(value: str) -> bool:
+    """Whether a text shows nothing: it has no letter, digit, punctuation or symbol that is seen.
+
+    Spaces, controls, unassigned and private characters show nothing, nor do marks that stand on nothing.
+    """
+    return not any(unicodedata.category(char)[0] in "LNPS" and not SHOWN_AS_NOTHING.match(char) for char in value)
+
 
 def visible(value: str) -> str:
     """A text without invisible characters, so that texts that look alike are equal.

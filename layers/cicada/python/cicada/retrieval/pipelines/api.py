@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from cicada.errors import RetrievalInvalid
 from cicada.protocol.calls import AS_WHOLE, CallRequest
 from cicada.rights import GroupName
-from cicada.text.visible import visible
+from cicada.text.visible import is_blank
 
 PipelineName = Literal["standard", "rerank", "advanced", "facets"]
 SearchType = Literal["vector", "keyword", "hybrid", "semantic"]
@@ -118,7 +118,7 @@ class RetrieveRequest(ReadingRequest):
 
     def refuse_blank(self) -> None:
         """Raise RetrievalInvalid for a blank query, unless facets are counted."""
-        if self.pipeline != "facets" and not visible(self.query).strip():
+        if self.pipeline != "facets" and is_blank(self.query):
             raise RetrievalInvalid("query: must not be blank")
 
 
