@@ -13,7 +13,7 @@ from cicada_cli.report import confirm_lines
 from cicada_cli.session import ClientSession, PendingAnswer
 from cicada_cli.views import PeopleView, View, failure_words, refusal_words
 from cicada_client import Answer, ClientError, EventFrame
-from cicada_client.frames import is_withheld
+from cicada_client.frames import withholds
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def ask(
         _confirm(session, view.answer, view, read)
     if complete:
         return Exit.DONE
-    return Exit.BLOCKED if last is not None and is_withheld(last.raw) else Exit.FAILED
+    return Exit.BLOCKED if last is not None and withholds(last.raw) else Exit.FAILED
 
 
 def _confirm(session: ClientSession, answer: Answer, view: PeopleView, read: Callable[[str], str] | None) -> None:

@@ -105,9 +105,10 @@ def metrics_in(fields: Mapping[str, Any]) -> Metrics | None:
     return _read(Metrics, fields.get("metrics"))
 
 
-def is_withheld(error: Mapping[str, Any]) -> bool:
-    """Whether a terminal ``error`` takes back the text before it. Older servers say so of the last strategy alone."""
-    return AnswerBlocked.code in (error.get("code"), _last_failure_code(error))
+def withholds(event: Mapping[str, Any]) -> bool:
+    """Whether an event says that the answer was blocked. Older servers' errors say so of the last strategy alone."""
+    codes = (event.get("code"), _last_failure_code(event))
+    return event.get("type") == "withdrawn" or (event.get("type") == "error" and AnswerBlocked.code in codes)
 
 
 def _last_failure_code(fields: Mapping[str, Any]) -> str | None:

@@ -27,7 +27,7 @@ from cicada.protocol.events import (
     Verdict,
 )
 from cicada.usage.limits import LimitState
-from cicada_client.frames import EventFrame, UnknownEvent, failures_in, is_withheld, metrics_in
+from cicada_client.frames import EventFrame, UnknownEvent, failures_in, metrics_in, withholds
 
 MAX_EARLY_FRAMES = 10_000
 """Frames kept while one before them is missing; what does not fit comes again with the next resume."""
@@ -95,6 +95,7 @@ class RequestTail:
         self._citations: list[Citation] = []
         self._not_attributed: tuple[int, ...] = ()
         self._verdict: Verdict | None = None
+        self._withheld = False
         self._receipts: dict[tuple[str, int], ProfileChanged] = {}
         self._confirmations: dict[str, Confirm] = {}
         self._accepted: Accepted | None = None
@@ -170,6 +171,8 @@ class RequestTail:
     def _apply(self, frame: EventFrame) -> None:
         if frame.terminal:
             self.terminal = frame
+        if withholds(frame.raw):
+            self._withhold()
         match frame.event:
             case Accepted() as accepted:
                 self._accepted = accepted
@@ -184,10 +187,8 @@ class RequestTail:
                 self._receipts[change.id, change.version] = change
             case Confirm() as confirm:
                 self._confirmations[confirm.confirmation_id] = confirm
-            case Failed() if is_withheld(frame.raw):
-                self._rewind()
             case UnknownEvent() as unknown:
-                self._apply_unknown(unknown, frame)
+                self._apply_unknown(unknown)
 
     def _apply_part(self, part: Sources | Chunk | Citations | Verdict) -> None:
         """A part of the current attempt's answer."""
@@ -203,12 +204,10 @@ class RequestTail:
             case Verdict():
                 self._verdict = part
 
-    def _apply_unknown(self, event: UnknownEvent, frame: EventFrame) -> None:
+    def _apply_unknown(self, event: UnknownEvent) -> None:
         """A newer server's event of a known type: what decides whether text still counts is read from its fields."""
         match event.type:
             case "fallback":
-                self._rewind()
-            case "error" if is_withheld(frame.raw):
                 self._rewind()
             case "attempt":
                 self._begin(event.fields.get("attempt"))
@@ -222,7 +221,12 @@ class RequestTail:
 
     def _current(self, attempt: int) -> bool:
         self._begin(attempt)
-        return attempt == self.attempt
+        return attempt == self.attempt and not self._withheld
+
+    def _withhold(self) -> None:
+        """The answer was blocked. What had arrived early is not shown either: it has been withdrawn since."""
+        self._withheld = True
+        self._rewind()
 
     def _rewind(self) -> None:
         self._text.clear()

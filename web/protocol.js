@@ -127,8 +127,9 @@ export const MAX_EPISODES = 20;
  * @property {Limit[]} limits  what is left of each
  * @property {Metrics} metrics
  * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
+ * @typedef {{ type: "withdrawn", attempt: number }} Withdrawn  an event stood here whose text was taken back
  * @typedef {{ type: "unknown", attempt: null }} Unknown
- * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed | Unknown} LogEvent
+ * @typedef {Accepted | Attempt | Sources | Chunk | Withdrawn | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed | Unknown} LogEvent
  *
  * @typedef {{ kind: "event", requestId: string, seq: number, event: LogEvent }} EventFrame
  * @typedef {{ kind: "resumed", requestId: string | null, outcome: string, lastSeq: number }} ResumedFrame
@@ -262,6 +263,8 @@ function readEvent(raw) {
       };
     case "chunk":
       return { type: "chunk", attempt, content: text(raw.content) };
+    case "withdrawn":
+      return { type: "withdrawn", attempt };
     case "fallback":
       return { type: "fallback", from: text(raw.from), to: text(raw.to), reason: text(raw.reason) };
     case "citations":

@@ -54,6 +54,7 @@ export class RequestTail {
   /** @type {Complete | Failed | null} */
   terminal = null;
 
+  #withheld = false;
   #lastSeq = 0;
   /** @type {Map<number, LogEvent>} */
   #early = new Map();
@@ -145,12 +146,15 @@ export class RequestTail {
       case "confirm":
         this.confirmations.set(event.confirmationId, event);
         break;
+      case "withdrawn":
+        this.#withhold();
+        break;
       case "complete":
         this.strategy = event.answeredBy || this.strategy;
         this.degraded = [...this.degraded, ...event.degraded];
         break;
       case "error":
-        if ([event.code, event.failed.at(-1)?.code].includes(WITHHELD)) this.#rewind();
+        if ([event.code, event.failed.at(-1)?.code].includes(WITHHELD)) this.#withhold();
         break;
     }
   }
@@ -169,7 +173,13 @@ export class RequestTail {
   /** @param {number} attempt */
   #isCurrent(attempt) {
     this.#begin(attempt);
-    return attempt === this.attempt;
+    return attempt === this.attempt && !this.#withheld;
+  }
+
+  /** The answer was blocked. What had arrived early is not shown either: it has been withdrawn since. */
+  #withhold() {
+    this.#withheld = true;
+    this.#rewind();
   }
 
   #rewind() {

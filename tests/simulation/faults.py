@@ -92,7 +92,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("stream_silent", "F5", "a stream stays open, and nothing more comes", 0.012),
     Kind("stream_truncated", "F6", "a stream ends without an error and without its finish", 0.05),
     Kind("answer_cut", "F7", "a model stops at its token limit", 0.04),
-    Kind("answer_withheld", "F7", "a guardrail intervenes at the end of the stream", 0.04),
+    Kind("answer_withheld", "F7", "a guardrail intervenes at the end of the stream: the request ends as blocked", 0.04),
     Kind("answer_empty", "F7", "a model finishes without a word", 0.03),
     Kind("answer_invents", "F7", "a model cites a passage that is not there", 0.08, absorbed=True),
     Kind("judge_slow", "F5", "the judge of citations takes up to 12 s", 0.1, absorbed=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cicada.attempts.budgets import AGENT_CALLS_A_CALL, RequestBudget
@@ -19,6 +19,8 @@ from tests.simulation.models import Call
 from tests.simulation.records import Key, Record
 from tests.simulation.scheduler import Scheduler
 
+WITH_TEXT = frozenset({"chunk", "citations", "verdict"})
+"""Events that carry text of the answer."""
 STOP_WITHIN_S = 3.0
 """How long after a request's end its model may still be at work, where nothing fails: a look every half second."""
 
@@ -59,9 +61,9 @@ class Judge:
         elif before["last_seq"] != after["last_seq"]:
             if before["state"]["S"] != "open":
                 self._fails("I1: an event is appended to a request that has ended")
-            if {seq: after["log"]["M"].get(seq) for seq in before["log"]["M"]} != before["log"]["M"]:
-                self._fails("I3: events that were stored have changed")
+            changed = [seq for seq, value in before["log"]["M"].items() if after["log"]["M"].get(seq) != value]
             self._appended(record, plain(before["last_seq"]), after, pk)
+            self._replaced(record, changed, after, pk)
         elif before["log"] != after["log"] or before["state"] != after["state"]:
             self._fails("I4: a write changes the log without counting")
         record.item = after
@@ -76,7 +78,7 @@ class Judge:
             return
         for seq in range(last + 1, now_last + 1):
             value = log[str(seq)]["M"]
-            body = value["b"]["S"] if "b" in value else self.event_item(pk, value["r"]["S"])
+            body = self._body(pk, value)
             attempt = int(value["a"]["N"])
             event = json.loads(body)
             if record.terminal is not None:
@@ -97,6 +99,25 @@ class Judge:
             groups = tuple(json.loads(item["question"]["S"])["groups"])
             if not self._access.could_read_diary(groups, record.created_at):
                 self._fails(f"I12: an asker in {groups} is shown what they may not read: {text[:200]}")
+
+    def _body(self, pk: str, value: Item) -> str:
+        """An event, from its value in a head's log."""
+        return str(value["b"]["S"] if "b" in value else self.event_item(pk, value["r"]["S"]))
+
+    def _replaced(self, record: Record, changed: list[str], item: Item, pk: str) -> None:
+        """I3, B1: a blocked end, and nothing else, withdraws events: all that carry text."""
+        if changed and not record.blocked:
+            self._fails("I3: events that were stored have changed")
+        for seq in map(int, changed):
+            body = self._body(pk, item["log"]["M"][str(seq)]["M"])
+            if event_frame(record.key[1], seq, body) == record.frames[seq]:  # stored elsewhere, and the same
+                continue
+            if json.loads(body) != {"type": "withdrawn", "attempt": record.attempts[seq - 1]}:
+                self._fails(f"B1: in the place of event {seq} stands {body}")
+            record.withdrawn[seq], record.frames[seq] = record.frames[seq], event_frame(record.key[1], seq, body)
+            record.events[seq - 1] = json.loads(body)
+        if record.blocked and any(event["type"] in WITH_TEXT for event in record.events):
+            self._fails("B1: a blocked answer leaves text in its log")
 
     event_item: Callable[[str, str], str]
     """Reads an event that has an item of its own, by partition and sort key."""
@@ -277,7 +298,7 @@ class Judge:
         record = self.records.get((socket.owner, event["requestId"]))
         if record is None:
             self._fails(f"I8: {socket.owner} receives an event of another's request")
-        elif record.frames.get(event["seq"]) != frame:
+        elif frame not in (record.frames.get(event["seq"]), record.withdrawn.get(event["seq"])):
             self._fails(f"I6: {frame} is shown, and is not stored")
 
     def displays(self, key: Key, attempts: set[int], text: str) -> None:
@@ -293,6 +314,19 @@ class Judge:
             self._fails(f"I2: {text!r} is no beginning of what attempt {attempt} said: {said!r}")
 
     # --- the end ---
+
+    def nothing_left(self, items: Mapping[str, Mapping[str, Item]]) -> None:
+        """B1: no word of a blocked answer is anywhere in the table, by partition and sort key."""
+        for (subject, request_id), record in self.records.items():
+            if not record.blocked:
+                continue
+            own = items.get(f"{request_id}#{subject}", {})
+            bodies = [json.loads(item["body"]["S"]) for sk, item in own.items() if sk.startswith("event#")]
+            if any(body["type"] in WITH_TEXT for body in bodies):
+                self._fails("B1: an item of a withdrawn event is left")
+            everything = repr(items)
+            if any(call.mark and call.mark in everything for call in record.calls + record.agent_calls):
+                self._fails("B1: a word of a blocked answer is left in the table")
 
     def settled(self, *, calm_from_s: float, within_s: float, unharmed: bool) -> None:
         """Nothing moves any more.

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 
-from cicada.errors import AnswerIncomplete, AnswerMalformed, ModelBusy, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.errors import (
+    AnswerBlocked,
+    AnswerIncomplete,
+    AnswerMalformed,
+    ModelBusy,
+    ModelRefused,
+    ModelUnavailable,
+    StreamBroken,
+)
 from cicada.models.ports import CallScope, Filled, Finished, Form, Prompt, Stopped, TextDelta, Usage
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler, Task
@@ -23,7 +31,7 @@ MAX_CALLS = 3
 class Call:
     """One use of a model."""
 
-    __slots__ = ("calls", "ended_at", "finished", "max_tokens", "process", "prompt", "text")
+    __slots__ = ("calls", "ended_at", "finished", "mark", "max_tokens", "process", "prompt", "text")
 
     def __init__(self, process: Process, prompt: Prompt, max_tokens: int) -> None:
         self.process = process
@@ -31,6 +39,8 @@ class Call:
         self.max_tokens = max_tokens
         self.calls = 0
         self.text = ""
+        self.mark = ""
+        """A word that no other call writes."""
         self.finished = False
         self.ended_at: float | None = None
 
@@ -86,7 +96,7 @@ class Model:
     def _write(self, call: Call, line: _Line) -> Generator[TextDelta | Finished, None, None]:
         faults = self._faults
         scheduler = self._scheduler
-        pieces = self._pieces(call.prompt)
+        pieces = self._pieces(call)
         for place, piece in enumerate(pieces):
             wait_s = 0.02 + 0.15 * scheduler.random()
             if not faults.off:
@@ -105,19 +115,19 @@ class Model:
         if faults.hit("answer_cut"):
             raise AnswerIncomplete("max_tokens")
         if faults.hit("answer_withheld"):
-            raise AnswerIncomplete("guardrail_intervened")
+            raise AnswerBlocked("guardrail_intervened", told="This is not to be spoken of.")
         call.finished = True
         yield Finished("end_turn", Usage(400, 10 + len(pieces)))
 
-    def _pieces(self, prompt: Prompt) -> list[str]:
+    def _pieces(self, call: Call) -> list[str]:
         """An answer like no other: each ends in a word of its own, so that two can never be mistaken for one."""
-        faults = self._faults
+        faults, prompt = self._faults, call.prompt
         if faults.hit("answer_empty"):
             return []
         asked = _ASKED.findall(prompt.user)
         if asked:  # a question is to be completed
             return ["And what did ", "Mara" if "Mara" in asked[-1] else "the keeper", " do next?"]
-        mark = "".join(_LETTERS[int(faults.between(0, 20))] for _ in range(6))
+        mark = call.mark = "".join(_LETTERS[int(faults.between(0, 20))] for _ in range(6))
         found = _PASSAGE.findall(prompt.user)
         if not found:
             return ["Good day", " to you, ", mark, "."]

@@ -155,6 +155,10 @@ def _ungrounded_answers_kept() -> list[Patch]:
     return [(cicada.semantic_cache.cache, "reason_not_to_keep", lax)]
 
 
+def _text_not_withdrawn() -> list[Patch]:
+    return [(cicada.delivery.posting, "withdraws", lambda _terminal: False)]
+
+
 def _citations_trusted() -> list[Patch]:
     check = vars(cicada.answering.grounding)["check_citations"]
 
@@ -193,6 +197,7 @@ MUTATIONS = (
     Mutation("rights_ignored", "every collection is for everybody", _rights_ignored),
     Mutation("ungrounded_answers_kept", "answers that rest on nothing are kept", _ungrounded_answers_kept),
     Mutation("citations_trusted", "no citation is checked", _citations_trusted),
+    Mutation("text_not_withdrawn", "a blocked answer stays in the log", _text_not_withdrawn),
 )
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 MAX_WORLDS = 3_000

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from cicada.answering import action_handlers
+from cicada.delivery import dynamodb
 from cicada.errors import CicadaError
 from tests.simulation.world import Verdict, World
 
@@ -48,6 +49,10 @@ class _Story(logging.Handler):
         self._world.tell(task.process.name, f"logs: {record.getMessage()} {fields}")
 
 
+INLINE_BYTES = 200
+"""So that events have items of their own here, where answers are short."""
+
+
 @contextmanager
 def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
     """Within it the library logs nothing below ``level``; yields what hears of bugs."""
@@ -56,6 +61,7 @@ def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
     module = vars(action_handlers)
     classify = module["classify"]
     module["classify"] = cache(classify)  # of the same text it is always the same
+    inline_bytes, dynamodb.INLINE_BYTES = dynamodb.INLINE_BYTES, INLINE_BYTES
     _LIBRARY.setLevel(level)
     _LIBRARY.propagate = False
     _LIBRARY.addHandler(bugs)
@@ -63,6 +69,7 @@ def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
         yield bugs
     finally:
         module["classify"] = classify
+        dynamodb.INLINE_BYTES = inline_bytes
         _LIBRARY.removeHandler(bugs)
         _LIBRARY.setLevel(before[0])
         _LIBRARY.propagate = before[1]

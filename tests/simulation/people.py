@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from cicada.errors import Unauthorized
+from cicada.errors import AnswerBlocked, Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway, Socket
@@ -27,12 +27,17 @@ FINAL_REFUSALS = frozenset({"request_conflict", "request_expired", "invalid_mess
 
 
 class Screen:
-    """What DESIGN asks of a client: apply each seq once and in order, drop what it has, drop text at a fallback."""
+    """What DESIGN asks of a client: apply each seq once and in order, drop what it has, drop text at a fallback and a
+    blocked end."""
 
     def __init__(self) -> None:
         self.seq = 0
         self.text = ""
         self.attempts: set[int] = set()
+        self.withheld = False
+        """No text is shown any more: what arrived early may have been withdrawn since."""
+        self.chunks = 0
+        """How many have been applied."""
         self.terminal: dict[str, Any] | None = None
         self._early: dict[int, dict[str, Any]] = {}
 
@@ -56,12 +61,14 @@ class Screen:
 
     def _apply(self, event: dict[str, Any]) -> None:
         kind = event["type"]
-        if kind == "fallback":
+        self.withheld |= kind == "withdrawn" or event.get("code") == AnswerBlocked.code
+        if kind == "fallback" or self.withheld:
             self.text, self.attempts = "", set()
         elif kind == "chunk":
+            self.chunks += 1
             self.text += event["content"]
             self.attempts.add(event["attempt"])
-        elif kind in TERMINAL_TYPES:
+        if kind in TERMINAL_TYPES:
             self.terminal = event
 
 

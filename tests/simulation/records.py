@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cicada.errors import AnswerBlocked
 from cicada.protocol.events import TERMINAL_TYPES
 from tests.simulation.expressions import Item
 from tests.simulation.models import Call
@@ -22,6 +23,8 @@ class Record:
         self.attempts: list[int] = []
         """Of each event, the attempt under which it stands."""
         self.frames: dict[int, str] = {}
+        self.withdrawn: dict[int, str] = {}
+        """The frames that stood in the log before they were withdrawn; one that was under way may still arrive."""
         self.workers: dict[int, str] = {}
         """By attempt."""
         self.begun_at: dict[int, float] = {}
@@ -32,6 +35,11 @@ class Record:
         """Those that judged an attempt's citations."""
         self.ended_at: float | None = None
         self.item: Item = {}
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it ended as blocked."""
+        return bool(self.terminal and self.terminal.get("code") == AnswerBlocked.code)
 
     @property
     def all_calls(self) -> list[Call]:

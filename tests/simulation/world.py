@@ -108,9 +108,13 @@ class World(Deployment):
         while scheduler.now < until_s and not scheduler.halted:
             self._run_for(min(ROUND_S, until_s - scheduler.now))
             ended = all(record.terminal is not None for record in self.judge.records.values())
-            waking = scheduler.now < self.functions.busy_until
+            waking = scheduler.now < self.functions.busy_until or self._to_purge()
             if ended and not waking and scheduler.now > max(self._asked_at) and all(p.satisfied for p in self.persons):
                 return
+
+    def _to_purge(self) -> bool:
+        """Whether a sweep has yet to delete what is left of a blocked answer."""
+        return any("withdrawn" in record.item for record in self.judge.records.values())
 
     def _run_for(self, seconds: float) -> None:
         self.scheduler.run(self.scheduler.now + seconds)
@@ -223,6 +227,9 @@ class World(Deployment):
         for reader in readers:
             if reader.screen.terminal is None and not self.violations:
                 self.fail(f"I3: a reader of {reader.key[1][:8]} does not see its end: {reader.outcome}")
+            if self.judge.records[reader.key].blocked and reader.screen.chunks:
+                self.fail("B1: a later reader sees text of a blocked answer")
+        self.judge.nothing_left(self.table.items)
         if self.scheduler.random() < 0.03 and not self.violations:
             self._long_after(list(self.judge.records))
 

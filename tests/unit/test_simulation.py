@@ -29,6 +29,7 @@ SOON_FOUND = (
     "turns_for_whoever_asks",
     "ungrounded_answers_kept",
     "citations_trusted",
+    "text_not_withdrawn",
 )
 """Those that a hundred worlds find; ``python -m tests.simulation --mutations`` looks for all."""
 

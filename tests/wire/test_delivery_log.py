@@ -276,7 +276,7 @@ def test_a_blocked_answer_leaves_no_word_of_any_attempt_and_no_gap(log):
     if isinstance(log, DynamoDbLog):
         items = log._client.scan(TableName="requests")["Items"]
         assert "secret" not in str(items)
-        assert sorted(item["sk"]["S"] for item in items) == ["event#3#1", "head"]
+        assert [item["sk"]["S"].rsplit("#", 1)[0] for item in items if item["sk"]["S"] != "head"] == ["event#3#1"]
 
 
 def test_a_long_answer_is_withdrawn_whole(log):

@@ -230,9 +230,11 @@ class DynamoDbLog:
 
     def _place(self, head: RequestHead, entry: LogEntry) -> dict[str, Any]:
         """An event's value in the head's log: the event, or a reference to the item that is written here for it."""
-        if len(entry.body.encode()) <= INLINE_BYTES:
+        body = entry.body.encode()
+        if len(body) <= INLINE_BYTES:
             return _inline(entry.attempt, entry.body)
-        sk = f"{_EVENT}{entry.seq}#{entry.attempt}"
+        # Two writers may try the same place, such as a worker and a cancellation: neither may replace the other's item.
+        sk = f"{_EVENT}{entry.seq}#{entry.attempt}#{zlib.crc32(body):08x}"
         with faults_as(StoreFault):
             self._client.put_item(
                 TableName=self._table,
