@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -161,9 +161,10 @@ def _export(args: argparse.Namespace, deployment: Deployment) -> Exit:
     if args.to is not None and args.to.exists():
         raise UsageError(f"{args.to} exists")
     table = deployment.requests_table
+    items = OwnedItems(person.client, table, person.subject, person.tenant)
     with person.recorded("user_exported") as change:
         export = exported(
-            OwnedItems(person.client, table, person.owner),
+            items,
             DynamoDbLog(person.client, table),
             ProfileService(DynamoDbProfiles(person.client, table)),
             subject=person.subject,
@@ -178,6 +179,7 @@ def _export(args: argparse.Namespace, deployment: Deployment) -> Exit:
         else:
             _write(args.to, export.model_dump_json(by_alias=True, indent=2) + "\n")
             note(f"Exported to {args.to}.")
+    _tell_tenants(items.elsewhere)
     return Exit.DONE
 
 
@@ -188,6 +190,12 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _tell_tenants(tenants: Collection[str]) -> None:
+    """Tell where else a user of that subject has items: a tenant that was not named is easily forgotten."""
+    for tenant in sorted(tenants):
+        note(f"The subject has data in the tenant {one_line(tenant)} as well: --tenant names it.")
 
 
 # --- erase ---
@@ -202,7 +210,7 @@ def _erase(args: argparse.Namespace, deployment: Deployment) -> Exit:
     if not args.yes and not _confirmed(person):
         note("Nothing was erased.")
         return Exit.FAILED
-    items = OwnedItems(person.client, deployment.requests_table, person.owner)
+    items = OwnedItems(person.client, deployment.requests_table, person.subject, person.tenant)
     with person.recorded("user_erased") as change:
         receipt = Erasure(
             items,
@@ -217,6 +225,7 @@ def _erase(args: argparse.Namespace, deployment: Deployment) -> Exit:
         told = receipt.model_dump(mode="json", by_alias=True) | {"userRemoved": removed}
         change.note(**told)
     items.end()
+    _tell_tenants(items.elsewhere)
     remains = _remaining(person, receipt, removed=removed)
     if args.json:
         say_json(told | {"remains": remains})

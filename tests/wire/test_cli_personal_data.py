@@ -197,6 +197,16 @@ def test_an_export_is_a_file_of_its_own_that_the_schema_describes(
     assert (record.action, record.subject) == ("user_exported", f"asker/{asker_of(mara.owner)}")
 
 
+def test_data_in_a_tenant_that_was_not_named_is_told(
+    service: SignInService, run: Run, mara: Resident, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Resident(mara.client, f"acme/{mara.owner}", WORD, tenant="acme", table=TABLE).use()
+    assert main(["user", "export", mara.owner, "--user-pool", service.pool_id]) == 0
+    assert "in the tenant acme as well" in capsys.readouterr().err
+    assert run("erase", mara.owner, "--tenant", "acme", "--yes", "--json")["deleted"] == {"usage": 1}
+    assert len(run("export", mara.owner)["requests"]) == 1
+
+
 def test_a_user_of_no_name_or_an_unknown_one_is_refused(run: Run) -> None:
     assert "a subject is required" in run("erase", " ", "--yes", status=2)
     assert "there is no user x@example.com" in run("export", "x@example.com", status=1)

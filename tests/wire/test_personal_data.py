@@ -23,7 +23,7 @@ from cicada.personal_data.erasure import (
     Receipt,
 )
 from cicada.personal_data.export import Export, exported, schema
-from cicada.personal_data.items import OwnedItems, PersonalDataFault, kind_of
+from cicada.personal_data.items import OwnedItems, PersonalDataFault, owned
 from cicada.profiles.dynamodb import DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.protocol.events import Chunk
@@ -75,6 +75,11 @@ class Wire:
         return call
 
 
+def owned_by(item: dict[str, Any], owner: str) -> bool:
+    found = owned(item)
+    return found is not None and found[0] == owner
+
+
 class World:
     """The table, a clock that only waiting moves, and the erasures of one user."""
 
@@ -90,21 +95,22 @@ class World:
         if seconds >= 1:
             self.while_waiting()
 
-    def items(self, owner: str) -> OwnedItems:
-        return OwnedItems(self.wire, TABLE, owner, now_s=lambda: self.now_s, sleep=self.sleep)
+    def items(self, subject: str, tenant: str | None = None) -> OwnedItems:
+        return OwnedItems(self.wire, TABLE, subject, tenant, now_s=lambda: self.now_s, sleep=self.sleep)
 
-    def erase(self, owner: str, erasure_id: str = "e") -> Receipt:
-        items = self.items(owner)
+    def erase(self, subject: str, erasure_id: str = "e", *, tenant: str | None = None) -> Receipt:
+        items = self.items(subject, tenant)
         receipt = Erasure(
             items,
             DynamoDbLog(self.wire, TABLE),
             self.connections,
-            lambda: DynamoDbRevocations(self.wire, TABLE).revoke(owner, up_to=int(self.now_s)),
+            lambda: DynamoDbRevocations(self.wire, TABLE).revoke(subject, up_to=int(self.now_s)),
             now_s=lambda: self.now_s,
             sleep=self.sleep,
             new_id=lambda: erasure_id,
         ).run()
         items.end()
+        self.elsewhere = items.elsewhere
         return receipt
 
     def stored(self) -> list[dict[str, Any]]:
@@ -119,9 +125,7 @@ class World:
 
     def besides(self, owner: str) -> list[dict[str, Any]]:
         """All items but the owner's and the marker of a revocation."""
-        return [
-            one for one in self.stored() if kind_of(one, owner) is None and not one["pk"]["S"].startswith("revoked#")
-        ]
+        return [one for one in self.stored() if not owned_by(one, owner) and not one["pk"]["S"].startswith("revoked#")]
 
 
 @pytest.fixture
@@ -151,9 +155,10 @@ def test_nothing_is_left_of_an_erased_user_and_nobody_else_is_touched(world: Wor
     before = world.stored()
     Resident(world.client, owner, WORD, tenant=tenant).move_in()
 
-    receipt = world.erase(owner)
+    receipt = world.erase("mara", tenant=tenant)
 
     assert receipt.deleted == DELETED
+    assert world.elsewhere == {"x"}
     assert (receipt.runs, receipt.asker, receipt.nameless_items) == (1, asker_of(owner), 0)
     (marker,) = [one for one in world.stored() if one["pk"]["S"].startswith("revoked#")]
     assert [one for one in world.stored() if one != marker] == before
@@ -274,7 +279,7 @@ def test_an_erasure_interrupted_at_any_call_is_completed_by_the_next(world: Worl
         receipt = world.erase("mara", "second")
         forgotten = when == "after" and n == calls  # killed when all was done
         assert world.besides("mara") == others, (n, world.wire.calls)
-        assert not any(kind_of(one, "mara") for one in world.stored())
+        assert not any(owned_by(one, "mara") for one in world.stored())
         if not forgotten:
             assert receipt.deleted == whole.deleted, (n, world.wire.calls)
             begun_before = n > 1 or when == "after"

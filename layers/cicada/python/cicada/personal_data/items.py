@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.dynamodb import Item, attributes, faults_as
-from cicada.usage.accounts import user
+from cicada.identity import owner_of
 
 Kind = Literal[
     "requests",
@@ -55,6 +56,8 @@ _REQUEST_ID_CHARS = 36
 _OF_EARLIER_RELEASES = {":session": "session#", ":cache": "cache#"}
 """Where items began that named no owner up to release 0.1.0."""
 _OF_A_REQUEST: Mapping[str, Kind] = {"head": "requests", "reservation": "reservations"}
+_PROFILES, _USAGE = "profiles#", "usage#user#"
+_LIMITS, _LIMITS_OF_USER = "limits", "user#"
 _BY_PREFIX: Mapping[str, Kind] = {"session": "conversations", "cache": "cachedAnswers"}
 _NEEDED = "pk, sk, #owner, #state, lease_until, expires_at"
 """What an erasure needs of an item."""
@@ -116,13 +119,17 @@ class OwnedItems:
         self,
         client: Any,
         table: str,
-        owner: str,
+        subject: str,
+        tenant: str | None = None,
         *,
         now_s: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """``client``: a DynamoDB client made with :data:`SCAN_CONFIG`."""
-        self.owner = owner
+        self.owner = owner_of(subject, tenant)
+        self.elsewhere: set[str] = set()
+        """Other tenants in which the last :meth:`find` found items of the subject's."""
+        self._subject = subject
         self.nameless = Nameless()
         """Found by the last :meth:`find`."""
         self._client = client
@@ -135,21 +142,25 @@ class OwnedItems:
     def find(self, *, whole: bool = False) -> Iterator[OwnedItem]:
         """Every item of the owner's that the table has held since this began; ``whole``: with all attributes."""
         self.nameless = Nameless()
+        self.elsewhere = set()
         for item in self._scanned(whole):
-            kind = kind_of(item, self.owner)
-            if kind is not None:
+            owner, kind = owned(item) or (None, None)
+            if kind is not None and owner == self.owner:
                 yield OwnedItem(kind, item)
-            elif "owner" not in item and item["pk"]["S"].startswith(tuple(_OF_EARLIER_RELEASES.values())):
+            elif owner is not None and owner.partition("/")[2] == self._subject:
+                self.elsewhere.add(unquote(owner.partition("/")[0]))
+            elif owner is None and item["pk"]["S"].startswith(tuple(_OF_EARLIER_RELEASES.values())):
                 self.nameless.items += 1
                 self.nameless.expires_at = max(self.nameless.expires_at, int(item.get("expires_at", {}).get("N", 0)))
 
     def _scanned(self, whole: bool) -> Iterator[Item]:
-        values: dict[str, str] = {":owner": self.owner, **_OF_EARLIER_RELEASES}
+        values: dict[str, str] = {":subject": self._subject, **_OF_EARLIER_RELEASES}
         older = " OR ".join(f"begins_with(pk, {name})" for name in _OF_EARLIER_RELEASES)
         nameless = f"attribute_not_exists(#owner) AND ({older})"
         scan: dict[str, Any] = {
             "TableName": self._table,
-            "FilterExpression": f"contains(pk, :owner) OR contains(sk, :owner) OR #owner = :owner OR ({nameless})",
+            "FilterExpression": f"contains(pk, :subject) OR contains(sk, :subject) OR contains(#owner, :subject) OR "
+            f"({nameless})",
             "ExpressionAttributeNames": {"#owner": "owner"} | ({} if whole else {"#state": "state"}),
             **({} if whole else {"ProjectionExpression": _NEEDED}),
             "ExpressionAttributeValues": attributes(**values),
@@ -251,20 +262,20 @@ class OwnedItems:
         return attributes(pk=f"erasure#{hashlib.sha256(self.owner.encode()).hexdigest()}", sk="progress")
 
 
-def kind_of(item: Item, owner: str) -> Kind | None:
-    """What an item holds of the owner's; None if it is not the owner's. A name that only resembles it is another's."""
+def owned(item: Item) -> tuple[str, Kind] | None:
+    """Whose an item is, and what it holds; None if it is nobody's."""
     pk, sk = item["pk"]["S"], item["sk"]["S"]
-    if _REQUEST_ID.fullmatch(pk[:_REQUEST_ID_CHARS]) and pk[_REQUEST_ID_CHARS:] == f"#{owner}":
-        return _OF_A_REQUEST.get(sk, "requestEvents")
-    if pk == f"profiles#{owner}":
-        return "profiles" if sk.startswith("profile#") else "profileRecords"
-    if pk == user(owner).key("")["pk"]["S"]:
-        return "usage"
-    if (pk, sk) == tuple(value["S"] for value in user(owner).limits_key.values()):
-        return "limits"
-    if item.get("owner", {}).get("S") != owner:
-        return None
-    return _BY_PREFIX.get(pk.partition("#")[0], "others")
+    if _REQUEST_ID.fullmatch(pk[:_REQUEST_ID_CHARS]):
+        return pk[_REQUEST_ID_CHARS + 1 :], _OF_A_REQUEST.get(sk, "requestEvents")
+    if pk.startswith(_PROFILES):
+        return pk.removeprefix(_PROFILES), "profiles" if sk.startswith("profile#") else "profileRecords"
+    if pk.startswith(_USAGE):
+        return pk.removeprefix(_USAGE), "usage"
+    if pk == _LIMITS and sk.startswith(_LIMITS_OF_USER):
+        return sk.removeprefix(_LIMITS_OF_USER), "limits"
+    if "owner" in item:
+        return item["owner"]["S"], _BY_PREFIX.get(pk.partition("#")[0], "others")
+    return None
 
 
 def _cancelled_by(error: Exception) -> list[str]:
