@@ -26,7 +26,6 @@ SOON_FOUND = (
     "expiry_ignored",
     "cache_knows_no_rights",
     "rights_ignored",
-    "turns_for_whoever_asks",
     "ungrounded_answers_kept",
     "citations_trusted",
     "text_not_withdrawn",
