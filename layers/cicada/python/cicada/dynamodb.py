@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 Item = Mapping[str, Mapping[str, Any]]
 """An item in DynamoDB's typed JSON."""
+_CANCELLING = {"ConditionalCheckFailed", "TransactionConflict"}
+_READ_AT_ONCE = 100
+"""Keys of one BatchGetItem."""
+_BATCH_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""After calls that left keys unread, which DynamoDB does under a throttle."""
 
 
 class ConditionFailed(Exception):
@@ -18,6 +23,15 @@ class ConditionFailed(Exception):
     def __init__(self, item: Item | None) -> None:
         super().__init__("the condition of a write did not hold")
         self.item = item
+
+
+class Cancelled(Exception):
+    """A transaction did not land. ``reasons`` has a code for each of its parts, and the item that is stored."""
+
+    def __init__(self, reasons: Sequence[Mapping[str, Any]]) -> None:
+        self.codes = tuple(str(reason.get("Code", "None")) for reason in reasons)
+        self.items: tuple[Item | None, ...] = tuple(reason.get("Item") for reason in reasons)
+        super().__init__(f"cancelled: {', '.join(self.codes)}")
 
 
 @contextmanager
@@ -31,6 +45,39 @@ def faults_as(fault: type[Exception]) -> Iterator[None]:
         raise fault(str(error)) from error
     except BotoCoreError as error:
         raise fault(str(error)) from error
+
+
+def transact(client: Any, fault: type[Exception], parts: Sequence[Mapping[str, Any]]) -> None:
+    """Write several items or none. Raises ``fault``, or Cancelled: a condition does not hold, or others write too."""
+    try:
+        client.transact_write_items(TransactItems=parts)
+    except ClientError as error:
+        reasons = error.response.get("CancellationReasons", ())
+        if {str(reason.get("Code", "None")) for reason in reasons} & _CANCELLING:
+            raise Cancelled(reasons) from error
+        raise fault(str(error)) from error
+    except BotoCoreError as error:
+        raise fault(str(error)) from error
+
+
+def read_items(
+    client: Any, fault: type[Exception], table: str, keys: Sequence[tuple[str, str]], *, sleep: Callable[[float], None]
+) -> dict[tuple[str, str], Item]:
+    """The items of several keys, those that exist, by consistent reads."""
+    found: dict[tuple[str, str], Item] = {}
+    left = [attributes(pk=pk, sk=sk) for pk, sk in dict.fromkeys(keys)]
+    for pause_s in _BATCH_PAUSES_S:
+        asked, later = left[:_READ_AT_ONCE], left[_READ_AT_ONCE:]
+        with faults_as(fault):
+            read = client.batch_get_item(RequestItems={table: {"Keys": asked, "ConsistentRead": True}})
+        found |= {(item["pk"]["S"], item["sk"]["S"]): item for item in read["Responses"].get(table, ())}
+        refused = read.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+        left = [*refused, *later]
+        if not left:
+            return found
+        if refused:
+            sleep(pause_s)
+    raise fault(f"{len(left)} items could not be read")
 
 
 def queried(client: Any, fault: type[Exception], *, limit: int | None = None, **query: Any) -> Iterator[Item]:

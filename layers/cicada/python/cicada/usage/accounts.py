@@ -18,18 +18,21 @@ epoch, ``minute_requests`` how many questions it has seen. All are whole numbers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
-from cicada.dynamodb import Item, attributes
+from cicada.dynamodb import Item
 from cicada.usage.limits import MICRO, AccountKind, LimitName
 
+ItemKey = tuple[str, str]
+"""Partition key and sort key."""
 POOL_SHARDS = 8
 """Items over which a group's or the deployment's use is spread: one item takes some hundred writes a second only."""
 KEPT_S = 400 * 24 * 3600
 """How long a month's use is kept."""
+CARRIED_S = 3600
+"""How long into a month open questions of the month before are counted: longer than any question stays open."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,15 @@ class Window:
     """Of the month."""
     month: str
     """Such as 2026-11."""
+    carried_from: str | None = None
+    """The month before, while its questions can still be open."""
 
     @classmethod
     def at(cls, now_s: float) -> Window:
         """The window of a moment in epoch seconds."""
-        now = datetime.fromtimestamp(now_s, UTC)
-        return cls(int(now_s // 60), now.day, f"{now:%Y-%m}")
+        now, before = (datetime.fromtimestamp(moment, UTC) for moment in (now_s, now_s - CARRIED_S))
+        month, earlier = f"{now:%Y-%m}", f"{before:%Y-%m}"
+        return cls(int(now_s // 60), now.day, month, None if earlier == month else earlier)
 
     def ends_at_ms(self, limit: LimitName) -> int | None:
         """When the window of a limit ends, in epoch milliseconds; None for a limit without one."""
@@ -55,13 +61,24 @@ class Window:
             return None
         if limit == "requestsMinute":
             return (self.minute + 1) * 60_000
+        if limit.endswith("Month"):
+            return _end_s(self.month) * 1000
         begins = datetime.fromisoformat(f"{self.month}-{self.day:02}").replace(tzinfo=UTC)
-        ends = begins + timedelta(days=1) if limit.endswith("Day") else (begins.replace(day=28) + timedelta(days=4))
-        return int((ends if limit.endswith("Day") else ends.replace(day=1)).timestamp() * 1000)
+        return int((begins + timedelta(days=1)).timestamp()) * 1000
 
 
-@dataclass(frozen=True)
-class Account:
+def _end_s(month: str) -> int:
+    """When a month ends, in epoch seconds."""
+    in_the_next = datetime.fromisoformat(f"{month}-28").replace(tzinfo=UTC) + timedelta(days=4)
+    return int(in_the_next.replace(day=1).timestamp())
+
+
+def expires_at(month: str) -> int:
+    """When the item of a month is deleted, in epoch seconds."""
+    return _end_s(month) + KEPT_S
+
+
+class Account(NamedTuple):
     """Whose use an item counts."""
 
     kind: AccountKind
@@ -70,21 +87,20 @@ class Account:
     shard: int | None = None
     """Of a pool."""
 
-    def key(self, month: str) -> dict[str, Any]:
+    def key(self, month: str) -> ItemKey:
         """The key of the item of a month."""
         match self.kind:
             case "user":
-                pk = f"usage#user#{self.name}"
+                return f"usage#user#{self.name}", month
             case "group":
-                pk = f"usage#group#{self.shard}#{self.name}"
+                return f"usage#group#{self.shard}#{self.name}", month
             case "deployment":
-                pk = f"usage#deployment#{self.shard}"
-        return attributes(pk=pk, sk=month)
+                return f"usage#deployment#{self.shard}", month
 
     @property
-    def limits_key(self) -> dict[str, Any]:
+    def limits_key(self) -> ItemKey:
         """The key of the item that overrides its limits."""
-        return attributes(pk="limits", sk=f"{self.kind}#{self.name}" if self.name else self.kind)
+        return "limits", f"{self.kind}#{self.name}" if self.name else self.kind
 
 
 def user(owner: str) -> Account:
@@ -113,7 +129,7 @@ class Use:
     day_microusd: int = 0
 
     @classmethod
-    def of(cls, item: Item | Mapping[str, Any], day: int) -> Use:
+    def of(cls, item: Item, day: int) -> Use:
         """What an item counts; nothing where it is empty."""
         return cls(
             **{
