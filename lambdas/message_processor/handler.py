@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import boto3
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.profile_api import ProfileApi
+from cicada.answering.question_gate import question_gate
 from cicada.answering.recovery import Recovery
 from cicada.answering.time_left import TimeLeft
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
@@ -32,6 +33,21 @@ settings = MessageProcessorSettings.read(os.environ)
 time_left = TimeLeft()
 table_client = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
 log = DynamoDbLog(table_client, settings.requests_table)
+
+
+def _count(name: str, **dimensions: str) -> None:
+    """Count one; with dimensions of its own."""
+    with single_metric(name=name, unit=MetricUnit.Count, value=1) as metric:
+        for dimension, value in dimensions.items():
+            metric.add_dimension(dimension, value)
+
+
+def _count_reached(limit: str) -> None:
+    _count("LimitsReached")  # for the alarm, over all limits
+    _count("LimitsReached", Limit=limit)
+
+
+gate = question_gate(log, table_client, settings, on_reached=_count_reached)
 revocations = None if settings.auth == "none" else DynamoDbRevocations(table_client, settings.requests_table)
 connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
 workflow = StepFunctionsStarter(
@@ -51,6 +67,7 @@ action_handlers = ActionHandlers(
     connections,
     recovery,
     ProfileApi(ProfileService(profiles, limits=settings.profile_limits)),
+    gate,
     retention_s=settings.retention_s,
     knowledge=settings.knowledge_enabled,
     agents=settings.agents_enabled,
@@ -67,17 +84,24 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         caller = caller_of(event, anonymous=settings.auth == "none", now_s=time.time())
         action = parse_action(body)
-        if revocations is not None:
+        if revocations is not None and not isinstance(action, Ask):  # for a question, the gate looks
             refuse_revoked(caller, revocations)
     except CicadaError as error:
-        logger.info("frame refused", extra={"code": error.code, "why": str(error)})
-        metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
-        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=_detail(error))))
+        return _refusal(error, body)
     if not isinstance(action, Ping):
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
-    return _reply(action_handlers.handle(action, caller))
+    try:
+        return _reply(action_handlers.handle(action, caller))
+    except Unauthorized as error:
+        return _refusal(error, body)
+
+
+def _refusal(error: CicadaError, body: str) -> dict[str, Any]:
+    logger.info("frame refused", extra={"code": error.code, "why": str(error)})
+    metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
+    return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=_detail(error))))
 
 
 def _detail(error: CicadaError) -> str | None:

@@ -11,11 +11,13 @@ from typing import Any
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.finalisation import close_exhausted
 from cicada.answering.profile_api import ProfileApi
+from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery
 from cicada.answering.workflow import AttemptTask, ExhaustedTask, StepFunctionsStarter
 from cicada.delivery.connections import ApiGatewayConnections
 from cicada.delivery.dynamodb import OPEN_INDEX, DynamoDbLog
 from cicada.delivery.ports import StoreFault
+from cicada.dynamodb import read_items
 from cicada.errors import CicadaError
 from cicada.identity import caller_of
 from cicada.profiles.dynamodb import DynamoDbProfiles
@@ -26,15 +28,19 @@ from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from tests.simulation.concurrency import SimulatedConcurrency
 from tests.simulation.corpus import Access, Index
 from tests.simulation.environment import Environment
+from tests.simulation.expressions import Item
 from tests.simulation.faults import Faults
 from tests.simulation.functions import Failure, Functions, Invocation
 from tests.simulation.gateway import Gateway
 from tests.simulation.judge import Judge
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.table import Table
+from tests.simulation.usage import MOST, UsageJudge, drawn_limits
 from tests.simulation.workflow import ANSWER, Workflow
 
 EPOCH_S = 1_800_000_000.0
+NEXT_MONTH_S = 1_801_440_000.0
+"""When the next month begins."""
 RETENTION_S = 7 * 24 * 3600
 PROCESSOR_TIMEOUT_S = 25.0
 SWEEP_TIMEOUT_S = 55.0
@@ -59,7 +65,10 @@ class Deployment:
         self.access = Access(scheduler, faults)
         self.shares_answers = random.random() < 0.5
         self.judge = Judge(scheduler, self.index, self.access, self.fail, shares_answers=self.shares_answers)
-        self.table = Table(scheduler, faults, self.judge.wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
+        limits = drawn_limits(random)
+        self.epoch_s = EPOCH_S if random.random() < 0.5 else NEXT_MONTH_S - random.uniform(0, 90)
+        self.usage = UsageJudge(limits, self.fail, clocks_differ=faults.has("clock_skewed"))
+        self.table = Table(scheduler, faults, self._wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])
         self.gateway = Gateway(
             scheduler,
@@ -75,7 +84,7 @@ class Deployment:
             scheduler, faults, self.processes, invoke=self._invoke, crashed=self.crashed, tell=self.tell
         )
         self.concurrency = SimulatedConcurrency(scheduler, self.crashed)
-        self.log = DynamoDbLog(self.table, "table")
+        self.log = DynamoDbLog(self.table, "table", sleep=scheduler.sleep, random=scheduler.random)
         self.connections = ApiGatewayConnections(self.gateway)
         starter = StepFunctionsStarter(self.workflow, "machine")
         self.recovery = Recovery(self.log, self.connections, starter, now_s=self.now_s)
@@ -84,22 +93,35 @@ class Deployment:
             self.connections,
             self.recovery,
             ProfileApi(ProfileService(DynamoDbProfiles(self.table, "table"), now_s=self.now_s), now_s=self.now_s),
+            QuestionGate(
+                self.log,
+                lambda keys: read_items(self.table, StoreFault, "table", keys, sleep=scheduler.sleep),
+                most=MOST,
+                limits=limits,
+                now_s=self.now_s,
+                sleep=scheduler.sleep,
+                random=scheduler.random,
+            ),
             retention_s=RETENTION_S,
             now_s=self.now_s,
             monotonic=self.monotonic,
         )
         self._environments: list[Environment] = []
 
+    def _wrote(self, pk: str, sk: str, before: Item | None, after: Item | None) -> None:
+        self.judge.wrote(pk, sk, before, after)
+        self.usage.wrote(pk, sk, after)
+
     # --- time ---
 
     @property
     def true_now_s(self) -> float:
         """Epoch seconds."""
-        return EPOCH_S + self.scheduler.now
+        return self.epoch_s + self.scheduler.now
 
     def now_s(self) -> float:
         """Epoch seconds on the clock of whoever asks."""
-        return EPOCH_S + self.scheduler.now + self.scheduler.current.process.skew_s
+        return self.epoch_s + self.scheduler.now + self.scheduler.current.process.skew_s
 
     def monotonic(self) -> float:
         """Seconds."""

@@ -38,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
         0.1,
         absorbed=True,
     ),
+    Kind("transaction_conflict", "F13", "a transaction meets another on one of its items", 0.1, absorbed=True),
     Kind("open_index_lags", "F9", "the index of open requests shows a change up to 20 s late", 0.2, absorbed=True),
     Kind("expired_items_deleted", "F15 F33", "expired items are deleted, in no order", 0.5),
     # --- the gateway and the sockets ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import cicada.delivery.dynamodb
 import cicada.delivery.outbox
 import cicada.delivery.posting
 import cicada.semantic_cache.cache
+from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery, Swept
 from cicada.breakers.guards import GuardedModel
 from cicada.conversation.turns import ConversationTurn
@@ -23,6 +25,7 @@ from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.outbox import Outbox, Post
 from cicada.delivery.record import Commit, Subscriber
+from cicada.errors import LimitReached
 from cicada.models.ports import Finished, Usage
 from cicada.rights import AccessRules, Readable
 from cicada.semantic_cache.scope import CacheScope
@@ -176,6 +179,48 @@ def _end_forgotten() -> list[Patch]:
     return [(cicada.answering.recovery, "end_request", lambda *_, **__: True)]
 
 
+def _limits_unchecked() -> list[Patch]:
+    reserving = vars(cicada.delivery.dynamodb)["reserving"]
+
+    def lax(*asked: Any) -> dict[str, Any]:
+        update = dict(reserving(*asked))
+        condition = update.pop("ConditionExpression", "")
+        names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
+        unused = {name for name in re.findall(r":\w+", condition) if name not in update["UpdateExpression"]}
+        kept = {name: value for name, value in values.items() if name not in unused}
+        return {**update, "ExpressionAttributeNames": names, "ExpressionAttributeValues": kept}
+
+    return [(cicada.delivery.dynamodb, "reserving", lax)]
+
+
+def _reservations_kept() -> list[Patch]:
+    return [(cicada.answering.recovery, "unsettled", lambda _head, _now_s: False)]
+
+
+def _settled_by_all() -> list[Patch]:
+    transact = vars(cicada.delivery.dynamodb)["transact"]
+
+    def lax(client: Any, fault: Any, parts: Any) -> None:
+        for part in parts:
+            if "Delete" in part:
+                part["Delete"].pop("ConditionExpression", None)
+        transact(client, fault, parts)
+
+    return [(cicada.delivery.dynamodb, "transact", lax)]
+
+
+def _refused_and_asked() -> list[Patch]:
+    create = QuestionGate.create
+
+    def lax(self: Any, head: Any, accepted: str, caller: Any) -> None:
+        try:
+            create(self, head, accepted, caller)
+        except LimitReached:
+            self.log.create(head, accepted)
+
+    return [(QuestionGate, "create", lax)]
+
+
 MUTATIONS = (
     Mutation("fence_ignored", "a commit lands whatever attempt and seq stand", _fence_ignored),
     Mutation("posted_before_stored", "frames go out before they are in the log", _posted_before_stored),
@@ -198,6 +243,10 @@ MUTATIONS = (
     Mutation("ungrounded_answers_kept", "answers that rest on nothing are kept", _ungrounded_answers_kept),
     Mutation("citations_trusted", "no citation is checked", _citations_trusted),
     Mutation("text_not_withdrawn", "a blocked answer stays in the log", _text_not_withdrawn),
+    Mutation("limits_unchecked", "a reservation lands whatever its account counts", _limits_unchecked),
+    Mutation("reservations_kept", "what a lost process had reserved is not given back", _reservations_kept),
+    Mutation("settled_by_all", "whoever settles a request counts its use once more", _settled_by_all),
+    Mutation("refused_and_asked", "a question that a limit refuses is asked all the same", _refused_and_asked),
 )
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
 MAX_WORLDS = 3_000

@@ -23,7 +23,7 @@ LONGEST_PATIENCE_S = 60.0
 FIRST_RESEND_S = 1.0
 LONGEST_RESEND_S = 20.0
 """Bounds of the pause after an error of the gateway's own, which doubles with each."""
-FINAL_REFUSALS = frozenset({"request_conflict", "request_expired", "invalid_message"})
+FINAL_REFUSALS = frozenset({"request_conflict", "request_expired", "invalid_message", "limit_reached"})
 
 
 class Screen:
@@ -99,6 +99,8 @@ class Person:
         """The code of the refusal that it gave up at."""
         self.gone = False
         """It will not come back."""
+        self.follows: Person | None = None
+        """The device that has asked, where that is another."""
         self._ask = ask
         self._scheduler = scheduler
         self._faults = faults
@@ -118,7 +120,8 @@ class Person:
     @property
     def satisfied(self) -> bool:
         """Whether it has nothing more to wait for."""
-        return self.gone or self.refused is not None or self.screen.terminal is not None
+        refused = self.refused is not None or (self.follows is not None and self.follows.refused is not None)
+        return self.gone or refused or self.screen.terminal is not None
 
     # --- what arrives ---
 

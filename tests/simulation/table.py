@@ -29,6 +29,14 @@ class ConditionFailed(ClientError):  # type: ignore[misc]  # botocore has no typ
     """``ConditionalCheckFailedException``."""
 
 
+class Cancelled(ClientError):  # type: ignore[misc]
+    """``TransactionCanceledException``."""
+
+    def __init__(self, reasons: list[dict[str, Any]]) -> None:
+        response = {"Error": {"Code": "TransactionCanceledException", "Message": ""}, "CancellationReasons": reasons}
+        super().__init__(response, "TransactWriteItems")
+
+
 class Table:
     """The client. ``observe`` hears of every change: partition key, sort key, the item before and after."""
 
@@ -102,6 +110,44 @@ class Table:
             return {"Attributes": after}
 
         return self._call(update, writes=True)
+
+    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], **_: Any) -> Item:  # noqa: N803
+        """See boto3, which gives each transaction a token: a repeated one is not carried out twice."""
+        parts = [next(iter(one.items())) for one in TransactItems]
+        keys = [_key_of(part.get("Key") or part["Item"]) for _, part in parts]
+        if len(set(keys)) < len(keys):
+            raise AssertionError("a transaction has two parts for one item, which DynamoDB refuses")
+        landed = False
+
+        def write() -> Answer:
+            nonlocal landed
+            if landed:
+                return {}
+            examined = [self._examined(part) for _, part in parts]
+            if any(reason for _, reason in examined):
+                raise Cancelled([reason or {"Code": "None"} for _, reason in examined])
+            landed = True
+            for (verb, part), (pk, sk), (before, _) in zip(parts, keys, examined, strict=True):
+                self._store(pk, sk, before, _after(verb, part, before))
+            return {}
+
+        if self._faults.hit("transaction_conflict"):
+            self._scheduler.sleep(0.005)
+            conflicting = int(self._scheduler.random() * len(parts))
+            raise Cancelled(
+                [{"Code": "TransactionConflict" if n == conflicting else "None"} for n in range(len(parts))]
+            )
+        return self._call(write, writes=True)
+
+    def _examined(self, part: Mapping[str, Any]) -> tuple[Item | None, dict[str, Any] | None]:
+        """The item before a part of a transaction, and why the part does not land."""
+        names, values = part.get("ExpressionAttributeNames", {}), part.get("ExpressionAttributeValues", {})
+        try:
+            return self._held(part.get("Key") or part["Item"], part.get("ConditionExpression"), names, values), None
+        except ConditionFailed as failed:
+            shown = part.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+            item = {"Item": failed.response["Item"]} if shown and "Item" in failed.response else {}
+            return None, {"Code": "ConditionalCheckFailed", **item}
 
     def delete_item(
         self,
@@ -283,5 +329,23 @@ def _late(effect: Callable[[], Any]) -> None:
     """What becomes of a write that nobody waits for any more."""
     try:
         effect()
-    except ConditionFailed:
+    except (ConditionFailed, Cancelled):
         return
+
+
+def _key_of(item: Item) -> tuple[str, str]:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def _after(verb: str, part: Mapping[str, Any], before: Item | None) -> Item | None:
+    """An item after a part of a transaction."""
+    if verb == "Delete":
+        return None
+    if verb == "Put":
+        return dict(part["Item"])
+    return updated(
+        dict(part["Key"]) if before is None else before,
+        part["UpdateExpression"],
+        part.get("ExpressionAttributeNames", {}),
+        part.get("ExpressionAttributeValues", {}),
+    )

@@ -75,6 +75,7 @@ class World(Deployment):
         if not self.violations:
             unharmed = faults.off or faults.absorbed
             self.judge.settled(calm_from_s=hard_s, within_s=within_s, unharmed=unharmed)
+            self.usage.at_rest(self.judge.records)
         simulated_s = scheduler.now
         if not self.violations:
             self._look_back()
@@ -107,7 +108,7 @@ class World(Deployment):
         scheduler = self.scheduler
         while scheduler.now < until_s and not scheduler.halted:
             self._run_for(min(ROUND_S, until_s - scheduler.now))
-            ended = all(record.terminal is not None for record in self.judge.records.values())
+            ended = all(record.terminal is not None for record in self.judge.records.values()) and not self.usage.held
             waking = scheduler.now < self.functions.busy_until or self._to_purge()
             if ended and not waking and scheduler.now > max(self._asked_at) and all(p.satisfied for p in self.persons):
                 return
@@ -159,9 +160,9 @@ class World(Deployment):
         asker = self._person(f"{owner}-{len(self.persons)}", key, frame)
         asker.start(self.people, at)
         if faults.hit("second_device"):
-            self._person(f"{owner}-{len(self.persons)}-phone", key, None).start(
-                self.people, at + faults.between(0.5, 20)
-            )
+            phone = self._person(f"{owner}-{len(self.persons)}-phone", key, None)
+            phone.follows = asker
+            phone.start(self.people, at + faults.between(0.5, 20))
         if faults.drawn("cancelled"):
             scheduler.call_at(at + faults.between(0.02, 30), asker.cancel)
         if faults.drawn("asked_again"):

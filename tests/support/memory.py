@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from cicada.delivery.ports import Conflict, ConnectionGone
 from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Subscriber
 from cicada.errors import RequestUnknown
+from cicada.usage.reservations import Amount, Claim
 
 
 class InMemoryLog:
@@ -18,9 +19,12 @@ class InMemoryLog:
         self.before: Callable[[str], None] = lambda operation: None
         self.after: Callable[[str], None] = lambda operation: None
         self.calls: list[str] = []
+        self.claims: list[Claim] = []
+        self.settled: dict[RequestKey, Amount] = {}
 
-    def create(self, head: RequestHead, accepted: str) -> None:
+    def create(self, head: RequestHead, accepted: str, claims: Sequence[Claim] = ()) -> None:
         self._enter("create")
+        self.claims += claims
         if head.key in self.requests:
             raise Conflict(self.requests[head.key][0], ())
         stored = replace(head, last_seq=1, log_bytes=len(accepted.encode()))
@@ -34,6 +38,14 @@ class InMemoryLog:
     def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         self._enter("read")
         return self._stored(key)
+
+    def settle(self, head: RequestHead) -> bool:
+        self._enter("settle")
+        if head.reservation is not None and head.key in self.settled:
+            return False
+        self.settled[head.key] = head.used
+        self.after("settle")
+        return True
 
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         self._enter("commit")
@@ -91,7 +103,8 @@ class InMemoryLog:
         self._enter("open_requests")
         heads = sorted((head for head, _ in self.requests.values()), key=lambda head: head.accepted_at_ms)
         for head in heads:
-            if (head.state == "open" or head.withdrawn) and head.accepted_at_ms < accepted_before_ms:
+            unsettled = head.reservation is not None and head.key not in self.settled
+            if (head.state == "open" or head.withdrawn or unsettled) and head.accepted_at_ms < accepted_before_ms:
                 yield head.key
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:

@@ -15,6 +15,7 @@ from cicada.errors import WorkflowUnavailable
 from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
+from tests.support.gates import open_gate
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
 from tests.support.questions import NOW_S, REQUEST_ID, beginning, following
@@ -46,6 +47,7 @@ class World:
             self.connections,
             self.recovery,
             profile_counter(lambda: self.now_s),
+            open_gate(self.log, now_s=lambda: self.now_s),
             retention_s=RETENTION_S,
             now_s=lambda: self.now_s,
         )
@@ -315,6 +317,7 @@ def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world
         world.connections,
         world.recovery,
         profile_counter(),
+        open_gate(world.log),
         retention_s=RETENTION_S,
         now_s=lambda: world.now_s,
         monotonic=lambda: next(ticks),

@@ -38,6 +38,7 @@ class World:
             UNUSED,
             UNUSED,
             ProfileApi(self.profile_service, now_s=lambda: self.now_s),
+            UNUSED,
             retention_s=3600,
             now_s=lambda: self.now_s,
         )

@@ -90,7 +90,7 @@ def test_a_request_that_cannot_be_watched_is_looked_at_again():
         while len(looks) < 3 and time.monotonic() < deadline:
             time.sleep(0.005)
         world.log.before = lambda operation: None
-        driver.close(COMPLETE, timeout_s=10)
+        driver.close(COMPLETE, RequestSpend(), timeout_s=10)
     assert world.log.head(KEY).state == "complete"
 
 
@@ -112,7 +112,7 @@ def test_a_last_event_that_cannot_be_stored_in_time_is_a_failure():
 
     world.log.before = before
     with world.driver as driver, pytest.raises(DeliveryUnavailable, match="within"):
-        driver.close(COMPLETE, timeout_s=0.2)
+        driver.close(COMPLETE, RequestSpend(), timeout_s=0.2)
 
 
 def test_what_was_taken_is_stored_before_a_failed_attempt_is_left():
@@ -176,7 +176,7 @@ def test_a_closed_connection_that_cannot_be_forgotten_now_is_met_again():
 
     world.log.before = before
     with world.driver as driver:
-        driver.close(COMPLETE, timeout_s=10)
+        driver.close(COMPLETE, RequestSpend(), timeout_s=10)
     assert world.log.head(KEY).subscribers == following("c1", "c2")
     assert len(world.connections.frames["c2"]) == 2
 
@@ -190,7 +190,7 @@ def test_a_subscriber_whose_token_expires_is_told_so_and_gets_nothing_more():
         world.now_s = NOW_S + 60
         driver.text("rang twice.")
         world.await_frames("c1", 3)
-        driver.close(COMPLETE, timeout_s=10)
+        driver.close(COMPLETE, RequestSpend(), timeout_s=10)
     expired, renewed = (world.await_frames(name, 0) for name in ("c1", "c2"))
     assert [frame["seq"] for frame in expired] == [2, 3, 0]
     assert (expired[-1]["type"], expired[-1]["code"]) == ("error", "unauthorized")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cicada.delivery.decide import LEASE_S, tried
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, Watch, split_text
-from cicada.delivery.record import MAX_LOG_BYTES, Changed, Commit, Standalone
+from cicada.delivery.record import MAX_LOG_BYTES, Changed, Commit, RequestSpend, Standalone
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
 from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics, StrategyFailure
 from tests.support.questions import NOW_S, beginning, new_head
@@ -81,7 +81,7 @@ def test_the_first_text_and_the_last_event_do_not_wait():
     deliver(outbox, 0.0)
     outbox.text(" Twice.")
     assert isinstance(outbox.next(0.01), Wait)
-    outbox.close(COMPLETE)
+    outbox.close(COMPLETE, RequestSpend())
     last = next_commit(outbox, 0.01)
     assert [event["type"] for event in events(last)] == ["chunk", "complete"]
     assert last.state == "complete"
@@ -156,7 +156,7 @@ def test_a_successor_fences_the_attempt():
 def test_every_subscriber_gets_every_frame_in_order():
     outbox = Outbox(begun("c1", "c2"))
     outbox.text("a")
-    outbox.close(COMPLETE)
+    outbox.close(COMPLETE, RequestSpend())
     posts = deliver(outbox, 0.0)
     assert [post.subscriber.connection_id for post in posts] == ["c1", "c2"]
     assert [json.loads(frame)["seq"] for frame in posts[0].frames] == [3, 4]
@@ -173,7 +173,7 @@ def test_a_slow_reader_is_left_alone_for_a_while_but_hears_the_end():
     outbox.text("c")
     assert len(deliver(outbox, 2.5)) == 1
     outbox.posted("slow", "busy", 2.5)
-    outbox.close(COMPLETE)
+    outbox.close(COMPLETE, RequestSpend())
     assert len(deliver(outbox, 3.0)) == 1
 
 

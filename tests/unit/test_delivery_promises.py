@@ -12,7 +12,7 @@ from cicada.delivery.decide import begin, with_subscriber, without_subscriber
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Watch
 from cicada.delivery.ports import Conflict, ConnectionGone
 from cicada.delivery.posting import end_request
-from cicada.delivery.record import Commit, Subscriber
+from cicada.delivery.record import Commit, RequestSpend, Subscriber
 from cicada.errors import Cancelled
 from cicada.protocol.events import Complete, Failed, Metrics, StrategyFailure
 from tests.support.memory import InMemoryLog
@@ -136,7 +136,8 @@ class Delivery(RuleBasedStateMachine):
                     grounded=False,
                     stop_reason="end_turn",
                     metrics=Metrics(latency_ms=0, attempt_ms=0, first_chunk_ms=0),
-                )
+                ),
+                RequestSpend(),
             )
 
     @rule(index=workers, fate=fates, outcomes=st.lists(outcomes, max_size=3))

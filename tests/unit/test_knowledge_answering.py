@@ -40,6 +40,7 @@ from tests.support.access import GivenRules
 from tests.support.answers import asked, new_budget, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry
+from tests.support.gates import open_gate
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
 from tests.support.questions import (
@@ -198,7 +199,14 @@ def test_the_message_processor_starts_what_its_setting_says(knowledge, strategy)
     workflow = SimpleNamespace(start=lambda key, entry, failed=(): started.append(entry))
     recovery = Recovery(log, connections, workflow, now_s=lambda: NOW_S)
     action_handlers = ActionHandlers(
-        log, connections, recovery, profile_counter(), retention_s=3600, knowledge=knowledge, now_s=lambda: NOW_S
+        log,
+        connections,
+        recovery,
+        profile_counter(),
+        open_gate(log),
+        retention_s=3600,
+        knowledge=knowledge,
+        now_s=lambda: NOW_S,
     )
     ask = parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": "Who locked the boathouse?"}))
     accepted = json.loads(action_handlers.handle(ask, Caller("mara", "c1", "frame-1")))

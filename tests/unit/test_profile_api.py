@@ -30,7 +30,7 @@ class World:
         self.store = InMemoryProfiles()
         self.profile_service = ProfileService(self.store, now_s=lambda: NOW_S)
         counter = ProfileApi(self.profile_service, now_s=lambda: NOW_S)
-        self.action_handlers = ActionHandlers(UNUSED, UNUSED, UNUSED, counter, retention_s=3600)
+        self.action_handlers = ActionHandlers(UNUSED, UNUSED, UNUSED, counter, UNUSED, retention_s=3600)
         self.largest = 0
 
     def send(self, operation, *, subject="mara", tenant=None, request_id=None, **fields):

@@ -25,6 +25,7 @@ from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Complete, Metrics
 from cicada_client import CicadaClient, InvalidQuestion, RequestRefused
 from cicada_client.timing import Timing
+from tests.support.gates import open_gate
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
 from tests.support.questions import UNUSED, beginning
@@ -47,6 +48,7 @@ class Processor:
             self.connections,
             Recovery(self.log, self.connections, self),
             profile_counter(time.time),
+            open_gate(self.log),
             retention_s=3600,
         )
         self.throttled = 0
@@ -135,7 +137,12 @@ def test_a_store_that_does_not_answer_in_time_is_a_refusal_with_the_questions_id
         log = DynamoDbLog(client, "requests")
         connections = InMemoryConnections()
         intake = ActionHandlers(
-            log, connections, Recovery(log, connections, UNUSED), profile_counter(time.time), retention_s=60
+            log,
+            connections,
+            Recovery(log, connections, UNUSED),
+            profile_counter(time.time),
+            open_gate(log),
+            retention_s=60,
         )
         for action in ("ask", "resume", "cancel"):
             frame = {"action": action, "requestId": "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"}

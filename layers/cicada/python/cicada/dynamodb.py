@@ -10,7 +10,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 Item = Mapping[str, Mapping[str, Any]]
 """An item in DynamoDB's typed JSON."""
-_CANCELLING = {"ConditionalCheckFailed", "TransactionConflict"}
+CONDITION_FAILED = "ConditionalCheckFailed"
+"""Why a part of a transaction did not land: its condition does not hold."""
+_CANCELLING = {CONDITION_FAILED, "TransactionConflict"}
 _READ_AT_ONCE = 100
 """Keys of one BatchGetItem."""
 _BATCH_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)

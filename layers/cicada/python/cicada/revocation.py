@@ -72,9 +72,15 @@ class DynamoDbRevocations:
             pass  # a later revocation includes this one
 
 
+def marker_place(subject: str) -> tuple[str, str]:
+    """Partition key and sort key of a subject's marker: a digest, which no other item's key begins with."""
+    return f"revoked#{hashlib.sha256(subject.encode()).hexdigest()}", "revocation"
+
+
 def marker_key(subject: str) -> dict[str, Any]:
-    """The key of a subject's marker: a digest, which no other item's key begins with."""
-    return attributes(pk=f"revoked#{hashlib.sha256(subject.encode()).hexdigest()}", sk="revocation")
+    """The key of a subject's marker, as DynamoDB takes it."""
+    pk, sk = marker_place(subject)
+    return attributes(pk=pk, sk=sk)
 
 
 def not_before_of(marker: Item | None) -> int | None:
@@ -94,5 +100,10 @@ def refuse_revoked(caller: Caller, revocations: Revocations) -> None:
     except RevocationFault as fault:
         logger.warning("revocations are unavailable", extra={"why": str(fault)})
         raise DeliveryUnavailable from fault
+    refuse_issued_up_to(not_before, caller)
+
+
+def refuse_issued_up_to(not_before: int | None, caller: Caller) -> None:
+    """Raise Unauthorized if the caller's token was issued up to a time, in epoch seconds; None refuses none."""
     if not_before is not None and (caller.issued_at or 0) <= not_before:
         raise Unauthorized("the user's tokens were revoked")

@@ -22,6 +22,7 @@ from cicada.errors import SettingsInvalid
 from cicada.models.endpoints import Endpoints
 from cicada.profiles.rules import ProfileLimits
 from cicada.rights import ConfiguredAccess
+from cicada.usage.limits import UsageLimits
 
 DAY_S = 24 * 3600
 
@@ -74,6 +75,11 @@ class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     """Whether questions that need a search enter at hybrid, which searches by what collections declare."""
     agents_enabled: bool = True
     """Without agents, their questions are answered by a search."""
+    usage_limits: Json[UsageLimits] = UsageLimits()
+    """The limits on use; none where it is not set."""
+    request_tokens: Annotated[int, Field(gt=0)] = 120_000
+    """What one request may use at most, in tokens and US dollars: it is reserved where there are limits."""
+    request_cost_usd: Annotated[float, Field(gt=0)] = 0.4
     auth: Literal["jwt", "none"] = "jwt"
     """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 

@@ -12,9 +12,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, assert_never
 
 from cicada.answering.profile_api import ProfileApi
+from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery
 from cicada.attempts.chain import entry_strategy
-from cicada.delivery.decide import START_GRACE_S, with_subscriber
+from cicada.delivery.decide import START_GRACE_S, answering, with_subscriber
 from cicada.delivery.outbox import Post
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
@@ -61,6 +62,7 @@ class ActionHandlers:
     connections: Connections
     recovery: Recovery
     profiles: ProfileApi
+    gate: QuestionGate
     _: KW_ONLY
     retention_s: int
     knowledge: bool = False
@@ -71,6 +73,7 @@ class ActionHandlers:
     def handle(self, action: ClientAction, caller: Caller) -> str:
         """Carry out an action and return the reply frame. An action that fails is refused in the reply.
 
+        Raises Unauthorized if the caller's tokens were revoked, which is looked at here for a question only.
         If the caller's token expires meanwhile, the reply is a refusal too, although the action was carried out.
         """
         request_id = None if isinstance(action, Ping) else action.request_id
@@ -96,15 +99,10 @@ class ActionHandlers:
                     return reply_frame(self.profiles.handle(action, caller.owner))
                 case _:
                     assert_never(action)
-        except StoreFault as fault:
-            logger.warning("the request log is unavailable", extra={"why": str(fault)})
-            return reply_frame(Refused.of(DeliveryUnavailable(), request_id))
-        except (ProfileConflict, ProfileInvalid) as error:  # their messages are for the client
-            logger.info("action refused", extra={"action": action.action, "code": error.code})
-            return reply_frame(Refused.of(error, request_id, detail=str(error)))
-        except CicadaError as error:
-            logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
-            return reply_frame(Refused.of(error, request_id))
+        except Unauthorized:
+            raise
+        except (StoreFault, CicadaError) as error:
+            return reply_frame(_refusal(error, action, request_id))
 
     # --- ask ---
 
@@ -134,7 +132,7 @@ class ActionHandlers:
             subscribers=(_subscriber(caller),),
         )
         try:
-            self.log.create(head, accepted)
+            self.gate.create(head, accepted, caller)
         except Conflict as conflict:
             # The same frame again is our own write whose acknowledgement was lost.
             if conflict.head.origin != caller.frame_id:
@@ -236,6 +234,7 @@ class ActionHandlers:
             still=lambda head: True,  # noqa: ARG005 - its user may end it at any time
             now_s=self.now_s,
             spare=caller.connection_id,
+            settles=lambda head: not answering(head, self.now_s()),  # otherwise its worker knows what was spent
         )
         _, entries = self.log.read(key)
         return entries[-1].frame(key.request_id)
@@ -252,6 +251,19 @@ class ActionHandlers:
             if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
                 return reply_frame(self.profiles.confirm(event, action, caller.owner))
         raise ConfirmationUnknown(action.confirmation_id)
+
+
+def _refusal(error: StoreFault | CicadaError, action: ClientAction, request_id: str | None) -> Refused:
+    match error:
+        case StoreFault():
+            logger.warning("the request log is unavailable", extra={"why": str(error)})
+            return Refused.of(DeliveryUnavailable(), request_id)
+        case ProfileConflict() | ProfileInvalid():  # their messages are for the client
+            logger.info("action refused", extra={"action": action.action, "code": error.code})
+            return Refused.of(error, request_id, detail=str(error))
+        case _:
+            logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
+            return Refused.of(error, request_id)
 
 
 def _subscriber(caller: Caller) -> Subscriber:

@@ -35,8 +35,8 @@ from cicada.delivery.decide import NotYours, tried
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
-from cicada.delivery.posting import end_request
-from cicada.delivery.record import LogEntry, RequestHead, RequestKey
+from cicada.delivery.posting import end_request, settle
+from cicada.delivery.record import LogEntry, RequestHead, RequestKey, RequestSpend
 from cicada.errors import (
     CicadaError,
     DeliveryUnavailable,
@@ -64,6 +64,8 @@ from cicada.protocol.events import (
 )
 from cicada.request_trace import log_event, log_fault
 from cicada.rights import Readable
+from cicada.usage.limits import LimitState
+from cicada.usage.reservations import left_after
 
 logger = logging.getLogger(__name__)
 
@@ -214,10 +216,11 @@ class AttemptRunner:
         failed: tuple[StrategyFailure, ...],
         *,
         still: Callable[[RequestHead], bool],
+        spent: RequestSpend | None = None,
     ) -> bool:
         """End the request with an error. Returns whether this ended it."""
         terminal = Failed.of(error, failed)
-        return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
+        return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s, spent=spent)
 
     def _answer(
         self,
@@ -252,7 +255,7 @@ class AttemptRunner:
                     driver.raise_failure()
                     raise Fenced(str(stopped)) from stopped  # noticed before a tool would have written
                 except CicadaError as error:
-                    _settle(driver, attempt_budget, error)
+                    _store_progress(driver, attempt_budget, error)
                     raise
                 metrics = metrics_of(
                     head,
@@ -274,30 +277,50 @@ class AttemptRunner:
                     failed=head.failed,
                     metrics=metrics,
                     degraded=self._left_unchecked(progress),
+                    limits=_limits_after(head, attempt_budget.spent),
                 )
-                driver.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
+                driver.close(complete, attempt_budget.spent, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
             log_event(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
             self._take_back(head, made)
+            self._settle_cancelled(head, attempt_budget)
             return AttemptOutcome("superseded")
         except CicadaError as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
             if not error.final:
                 raise
-            return self._end_by(error, outbox.head, strategy.name, made)
+            return self._end_by(error, outbox.head, strategy.name, made, head.spent + attempt_budget.spent)
+        settle(self._log, driver.head)
         log_complete(complete)
         if not progress.unchecked:
             self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
 
+    def _settle_cancelled(self, head: RequestHead, attempt_budget: AttemptBudget) -> None:
+        """Settle a request whose asker cancelled it while this attempt answered: only it knows what was spent."""
+        try:
+            stored = self._log.head(head.key)
+        except (StoreFault, RequestUnknown) as error:
+            log_event(logger, "fault", "use not settled", level=logging.WARNING, why=type(error).__name__)
+            return
+        if stored.state == "failed" and (stored.attempt, stored.worker) == (head.attempt, head.worker):
+            settle(self._log, replace(stored, spent=head.spent + attempt_budget.spent))
+
     def _end_by(
-        self, error: CicadaError, head: RequestHead, strategy: StrategyName, made: Sequence[ProfileWritten]
+        self,
+        error: CicadaError,
+        head: RequestHead,
+        strategy: StrategyName,
+        made: Sequence[ProfileWritten],
+        spent: RequestSpend,
     ) -> AttemptOutcome:
         """End the request by an attempt's error. Raises it if the end cannot be stored: the workflow ends it."""
         failed = tried(head, [StrategyFailure(strategy=strategy, code=error.code, reason=error.told)])
         owner = (head.attempt, head.worker)
         try:
-            ended = self._end(head, error, failed, still=lambda stored: (stored.attempt, stored.worker) == owner)
+            ended = self._end(
+                head, error, failed, still=lambda stored: (stored.attempt, stored.worker) == owner, spent=spent
+            )
         except DeliveryUnavailable as unavailable:
             raise error from unavailable
         self._take_back(head, made)
@@ -444,7 +467,14 @@ class AttemptRunner:
                 log_event(logger, "fault", "answer not kept", level=logging.ERROR, code=CicadaError.code, why=why)
 
 
-def _settle(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
+def _limits_after(head: RequestHead, spent: RequestSpend) -> tuple[LimitState, ...]:
+    """What is left of the asker's limits after an attempt that spent so much."""
+    if head.reservation is None:
+        return ()
+    return left_after(head.reservation, replace(head, spent=head.spent + spent).used)
+
+
+def _store_progress(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
     """Store what a failed attempt has spent, and what the next ones can use: the completed question, the passages."""
     try:
         driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)

@@ -15,9 +15,9 @@ from typing import Literal
 from cicada.answering.workflow import WorkflowStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.attempts.chain import entry_strategy
-from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, may_purge, orphaned, tried
+from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, may_purge, orphaned, tried, unsettled
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
-from cicada.delivery.posting import end_request
+from cicada.delivery.posting import end_request, settle
 from cicada.delivery.record import RequestHead
 from cicada.errors import CicadaError, DeliveryUnavailable, RequestUnknown, WorkerLost, WorkflowUnavailable
 from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
@@ -42,6 +42,8 @@ class Swept:
     looked_at: int = 0
     restarted: int = 0
     ended: int = 0
+    settled: int = 0
+    """Had ended, and only their use was not counted yet."""
     failed: int = 0
     """Could not be recovered now; the next sweep tries again."""
 
@@ -109,7 +111,7 @@ class Recovery:
 
     def sweep(self, remaining_s: Callable[[], float]) -> Swept:
         """Recover every request without a worker, as far as the time reaches. Raises StoreFault if listing fails."""
-        looked_at = restarted = ended = failed = 0
+        looked_at = restarted = ended = settled = failed = 0
         for key in self.log.open_requests(int((self.now_s() - START_GRACE_S) * 1000)):
             if remaining_s() < SWEEP_RESERVE_S:
                 break
@@ -119,6 +121,7 @@ class Recovery:
                 if may_purge(head, self.now_s()):
                     self.log.purge(head, done=True)
                 done = self._take_up(head, "sweep")
+                settled += unsettled(head, self.now_s()) and settle(self.log, head)
             except RequestUnknown:
                 continue
             except Exception as error:  # one request's failure must not keep the others from being recovered
@@ -135,7 +138,7 @@ class Recovery:
                 continue
             restarted += done == "restarted"
             ended += done == "ended"
-        return Swept(looked_at, restarted, ended, failed)
+        return Swept(looked_at, restarted, ended, settled, failed)
 
     def _given_up(self, head: RequestHead) -> bool:
         late = self.now_s() > head.accepted_at_ms / 1000 + self.budget.time_s

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.attempts.chain import MAX_MODEL_CALLS
@@ -21,6 +21,8 @@ from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
 from cicada.protocol.events import StrategyName
 from cicada.text.tokens import estimated_tokens
+from cicada.usage.limits import MICRO
+from cicada.usage.reservations import Amount
 
 RETRIEVAL_SHARE = 0.5
 """Retrieval's part of each call's share of tokens and cost, where pipeline stages call models. A first attempt is
@@ -91,9 +93,8 @@ class ModelCall:
     def spent(self) -> RequestSpend:
         """Tokens and cost. The cost is unknown if a request went out whose usage was not reported."""
         price = cost(self.model_id, self.usage) if self.usage.reported or not self.calls else None
-        return RequestSpend(
-            self.calls, self.usage.input_tokens, self.usage.output_tokens, None if price is None else price.usd
-        )
+        usd = None if price is None else price.usd
+        return RequestSpend(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd, known_usd=usd or 0.0)
 
 
 class SubBudget:
@@ -233,5 +234,9 @@ class AttemptBudget(Stoppable):
 
     @property
     def spent(self) -> RequestSpend:
-        """The total of all calls."""
-        return sum((call.spent for call in self.made), RequestSpend())
+        """The total of all calls. A call whose usage was not reported may have used its share of the request's."""
+        unreported = sum(call.calls for call in self.made if not call.usage.reported)
+        tokens = unreported * (self.budget.tokens // MAX_MODEL_CALLS)
+        microusd = round(unreported * self.budget.cost_usd / MAX_MODEL_CALLS * MICRO)
+        known = sum((call.spent for call in self.made), RequestSpend())
+        return replace(known, unreported=Amount(tokens, microusd))

@@ -192,6 +192,16 @@ def may_purge(head: RequestHead, now_s: float) -> bool:
     return head.withdrawn and now_s > head.lease_until + LEASE_GRACE_S
 
 
+def answering(head: RequestHead, now_s: float) -> bool:
+    """Whether a worker may be answering a request, or may not have noticed yet that it has ended."""
+    return head.execution is not None and now_s <= head.lease_until + LEASE_GRACE_S
+
+
+def unsettled(head: RequestHead, now_s: float) -> bool:
+    """Whether a request with a reservation has ended so long ago that whoever ended it is lost."""
+    return head.state != "open" and head.reservation is not None and not answering(head, now_s)
+
+
 Orphan = Literal["never_started", "worker_lost"]
 
 

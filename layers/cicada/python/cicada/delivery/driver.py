@@ -101,13 +101,15 @@ class DeliveryDriver:
         """Store the description of a change that was made for the user."""
         self._offer(lambda: self._outbox.changed(told))
 
-    def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
-        """Deliver the terminal event and wait until it is committed. It is posted by the end of the context.
+    def close(self, terminal: LogEvent, spent: RequestSpend, *, timeout_s: float) -> None:
+        """Deliver the terminal event of an attempt that ``spent`` so much, and wait until it is committed.
+
+        It is posted by the end of the context.
 
         Raises:
             DeliveryUnavailable: it was not committed within ``timeout_s``.
         """
-        self._offer(lambda: self._outbox.close(terminal))
+        self._offer(lambda: self._outbox.close(terminal, spent))
         with self._changed:
             done = self._changed.wait_for(lambda: self._closed or self._failure is not None, timeout_s)
             self.raise_failure()

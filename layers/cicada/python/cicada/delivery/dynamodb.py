@@ -6,14 +6,17 @@ of its own, which is written before the head refers to it: every append rewrites
 size of its item. ``docs/decisions`` has the measurement.
 
 An open request is in the sparse index ``open``, which holds keys only: appends do not write to it, and while nothing is
-open it is empty.
+open it is empty. A request with a reservation has a small item more (``sk`` = ``reservation``), which is in the index
+in place of the head. Whoever settles the request deletes it in the same transaction that counts what was used.
 """
 
 from __future__ import annotations
 
 import json
+import random
+import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +24,7 @@ from typing import Any
 from botocore.config import Config
 from pydantic import TypeAdapter
 
-from cicada.delivery.ports import Conflict, StoreFault
+from cicada.delivery.ports import Conflict, NotReserved, StoreFault
 from cicada.delivery.record import (
     Changed,
     Commit,
@@ -33,13 +36,25 @@ from cicada.delivery.record import (
     Standalone,
     Subscriber,
 )
-from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as, queried
+from cicada.dynamodb import (
+    CONDITION_FAILED,
+    Cancelled,
+    ConditionFailed,
+    Item,
+    attributes,
+    faults_as,
+    queried,
+    transact,
+)
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
+from cicada.usage.accounts import Window
+from cicada.usage.dynamodb import counting, dump_reservation, load_reservation, reserving, settling
+from cicada.usage.reservations import Amount, Claim, Reservation
 
 INLINE_BYTES = 2 * 1024
 """Events up to this many UTF-8 bytes are stored in the head item."""
-_HEAD, _EVENT = "head", "event#"
+_HEAD, _EVENT, _RESERVATION = "head", "event#", "reservation"
 OPEN_INDEX = "open"
 """The name of the index of open requests: hash key ``open_in`` (a number), range key ``accepted_at_ms``."""
 OPEN_PARTITIONS = 4
@@ -51,6 +66,9 @@ by the same time again, because DynamoDB's TTL deletes items in no order."""
 STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3})
 """Time-outs in seconds. A retried write is harmless: the fence shows whether the first one landed."""
 
+_CONTENTION_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""About how long to wait after transactions that met others on the same accounts."""
+
 _STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
 _CHANGED: TypeAdapter[Changed] = TypeAdapter(Changed)
 _FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
@@ -59,13 +77,23 @@ _FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[Strategy
 class DynamoDbLog:
     """:class:`cicada.delivery.ports.RequestLog` over one table."""
 
-    def __init__(self, client: Any, table: str) -> None:
+    def __init__(
+        self,
+        client: Any,
+        table: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        random: Callable[[], float] = random.random,
+    ) -> None:
         """``client``: a DynamoDB client made with :data:`STORE_CONFIG`."""
         self._client = client
         self._table = table
+        self._sleep = sleep
+        self._random = random
 
-    def create(self, head: RequestHead, accepted: str) -> None:
+    def create(self, head: RequestHead, accepted: str, claims: Sequence[Claim] = ()) -> None:
         """See the port."""
+        listed = {"open_in": _open_in(head.key), **attributes(accepted_at_ms=head.accepted_at_ms)}
         item = {
             **_key(head.key),
             **attributes(
@@ -77,21 +105,77 @@ class DynamoDbLog:
                 question=json.dumps(asdict(head.question), ensure_ascii=False),
                 origin=head.origin,
                 accepted_at_ms=head.accepted_at_ms,
-                # A client chooses its request ids: a checksum spreads them whatever they are.
-                open_in=zlib.crc32(_pk(head.key).encode()) % OPEN_PARTITIONS,
                 retained_until=head.expires_at,
             ),
             **_ttl(head),
             **_subscribed(head.subscribers),
             "log": {"M": {"1": _inline(0, accepted)}},
         }
+        if head.reservation is not None:
+            reservation = {**_key(head.key, _RESERVATION), **listed, **_ttl(head)}
+            self._create_reserved(head, head.reservation, self._new(item), self._new(reservation), claims)
+            return
         with _conflicts(head.key, lambda _key, _item: ()):  # the port promises no entries
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression="attribute_not_exists(pk)",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            self._client.put_item(**self._new({**item, **listed}))
+
+    def _new(self, item: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "TableName": self._table,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(pk)",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _create_reserved(
+        self,
+        head: RequestHead,
+        reserved: Reservation,
+        new: dict[str, Any],
+        reservation: dict[str, Any],
+        claims: Sequence[Claim],
+    ) -> None:
+        new["Item"] |= attributes(reservation=dump_reservation(reserved))
+        updates = [reserving(self._table, reserved, claim) for claim in claims]
+        try:
+            puts = [{"Put": new}, {"Put": reservation}]
+            transact(self._client, StoreFault, [*puts, *({"Update": update} for update in updates)])
+        except Cancelled as cancelled:
+            stored, *others = cancelled.items
+            if cancelled.codes[0] == CONDITION_FAILED and stored is not None:
+                raise Conflict(_head(head.key, stored), ()) from cancelled
+            changed = {
+                claim.account.item(reserved.month): item or {}
+                for claim, item, code in zip(claims, others[1:], cancelled.codes[2:], strict=True)
+                if code == CONDITION_FAILED
+            }
+            raise NotReserved(changed) from cancelled
+
+    def settle(self, head: RequestHead) -> bool:
+        """See the port."""
+        used, reserved = head.used, head.reservation
+        if reserved is None:
+            window = Window.at(head.accepted_at_ms / 1000)
+            with faults_as(StoreFault):
+                self._client.update_item(**counting(self._table, head.key.subject, window.month, window.day, used))
+            return True
+        gone = {
+            "TableName": self._table,
+            "Key": _key(head.key, _RESERVATION),
+            "ConditionExpression": "attribute_exists(pk)",
+        }
+        updates = [settling(self._table, reserved, account, used) for account in reserved.accounts]
+        if all(account.kind != "user" for account in reserved.accounts):
+            updates.append(counting(self._table, head.key.subject, reserved.month, reserved.day, used))
+        for pause_s in _CONTENTION_PAUSES_S:
+            try:
+                transact(self._client, StoreFault, [{"Delete": gone}, *({"Update": update} for update in updates)])
+            except Cancelled as cancelled:
+                if cancelled.codes[0] == CONDITION_FAILED:
+                    return False
+                self._sleep(pause_s * (0.5 + self._random()))
+            else:
+                return True
+        raise StoreFault("the accounts are being written by others")
 
     def head(self, key: RequestKey) -> RequestHead:
         """See the port."""
@@ -125,7 +209,8 @@ class DynamoDbLog:
         entries = (*commit.log, *commit.entries())
         if commit.log:  # as a whole: an expression that names each event could be longer than DynamoDB allows
             values[":log"] = {"M": {str(entry.seq): self._place(head, entry) for entry in entries}}
-            sets.append("#log = :log")
+            names["#open_in"], values[":open_in"] = "open_in", _open_in(head.key)
+            sets += ["#log = :log", "#open_in = :open_in"]  # until it is purged
         else:
             for entry in entries:
                 names[f"#e{entry.seq}"] = str(entry.seq)
@@ -287,7 +372,7 @@ def _changes(commit: Commit) -> dict[str, Any]:
         lease_until=commit.lease_until,
         withdrawn=1 if commit.log else None,
         standalone=_STANDALONE.dump_json(commit.standalone).decode() if commit.standalone else None,
-        spent=json.dumps(asdict(commit.spent)) if commit.spent else None,
+        **_spent_attributes(commit.spent),
         changed=_CHANGED.dump_json(commit.changed).decode() if commit.changed else None,
     )
     if (claim := commit.claim) is not None:
@@ -302,9 +387,32 @@ def _changes(commit: Commit) -> dict[str, Any]:
     return changes
 
 
+def _spent_attributes(spent: RequestSpend | None) -> dict[str, str]:
+    # Two attributes: while a deployment rolls out, older releases read the first as it is.
+    if spent is None:
+        return {}
+    known = {name: getattr(spent, name) for name in ("calls", "input_tokens", "output_tokens", "usd")}
+    counted = {"known_usd": spent.known_usd, "unreported": spent.unreported}
+    return {"spent": json.dumps(known), "counted": json.dumps(counted)}
+
+
+def _spent(item: Item) -> RequestSpend:
+    if "spent" not in item:
+        return RequestSpend()
+    counted = json.loads(item["counted"]["S"]) if "counted" in item else {}
+    known = json.loads(item["spent"]["S"])
+    usd = counted.get("known_usd", known["usd"] or 0.0)
+    return RequestSpend(**known, known_usd=usd, unreported=Amount(*counted.get("unreported", (0, 0))))
+
+
 def _pk(key: RequestKey) -> str:
     # The request id is a UUID of fixed length, so that no subject can be chosen to collide with another's key.
     return f"{key.request_id}#{key.subject}"
+
+
+def _open_in(key: RequestKey) -> dict[str, str]:
+    # A client chooses its request ids: a checksum spreads them whatever they are.
+    return {"N": str(zlib.crc32(_pk(key).encode()) % OPEN_PARTITIONS)}
 
 
 def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
@@ -377,10 +485,11 @@ def _head(key: RequestKey, item: Item) -> RequestHead:
         reserved_calls=int(item.get("reserved_calls", {}).get("N", 0)),
         takeovers=int(item.get("takeovers", {}).get("N", 0)),
         standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
-        spent=RequestSpend(**json.loads(item["spent"]["S"])) if "spent" in item else RequestSpend(),
+        spent=_spent(item),
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
         withdrawn="withdrawn" in item,
         subscribers=_subscribers(item),
+        reservation=load_reservation(item["reservation"]["S"]) if "reservation" in item else None,
     )

@@ -147,8 +147,7 @@ class Outbox:
     def fail(self, spent: RequestSpend) -> None:
         """The attempt has failed: drop unwritten text, and store what was spent."""
         self._queue = [item for item in self._queue if not isinstance(item, str)]
-        if spent.calls:
-            self._spent = self._head.spent + spent
+        self._note(spent)
 
     def standalone(self, standalone: Standalone) -> None:
         """Store the completed question for attempts that may follow."""
@@ -160,10 +159,15 @@ class Outbox:
             self._told = (*self._told, told)
             self._changed = Changed(self._head.attempt, self._told)
 
-    def close(self, terminal: LogEvent) -> None:
-        """Add the terminal event; nothing may come after it."""
+    def close(self, terminal: LogEvent, spent: RequestSpend) -> None:
+        """Add the terminal event, and store what the attempt has spent; nothing may come after it."""
         self._queue.append(terminal)
+        self._note(spent)
         self._closing = True
+
+    def _note(self, spent: RequestSpend) -> None:
+        if spent.calls:
+            self._spent = self._head.spent + spent
 
     def next(self, now: float) -> Commit | Watch | Wait:
         """The next step: make a commit and report its outcome, read the head and report it, or wait.

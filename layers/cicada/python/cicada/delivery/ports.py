@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Subscriber
+from cicada.dynamodb import Item
+from cicada.usage.accounts import ItemKey
+from cicada.usage.reservations import Claim
 
 
 class Conflict(Exception):
@@ -21,6 +24,17 @@ class StoreFault(Exception):
     """The store did not respond or throttled the call: a write may or may not have landed."""
 
 
+class NotReserved(Exception):
+    """A new request did not land because its accounts have changed; ``items`` are those that are stored.
+
+    ``items`` is empty if others were writing to the accounts at the same moment.
+    """
+
+    def __init__(self, items: Mapping[ItemKey, Item]) -> None:
+        super().__init__(f"{len(items)} accounts have changed")
+        self.items = items
+
+
 class ConnectionGone(Exception):
     """The connection is closed."""
 
@@ -32,8 +46,26 @@ class ConnectionBusy(Exception):
 class RequestLog(Protocol):
     """The store of requests. Every method raises :class:`StoreFault` when the store fails."""
 
-    def create(self, head: RequestHead, accepted: str) -> None:
-        """Store a new request whose log holds one event. Raises Conflict, with no entries, if its key exists."""
+    def create(self, head: RequestHead, accepted: str, claims: Sequence[Claim] = ()) -> None:
+        """Store a new request whose log holds one event, and its reservation in all accounts, or nothing.
+
+        Args:
+            head: with the reservation that ``claims`` belong to.
+            accepted: the event's body.
+            claims: the accounts' parts.
+
+        Raises:
+            Conflict: its key exists; with no entries.
+            NotReserved: a claim's condition does not hold, or others are writing to its account.
+        """
+        ...
+
+    def settle(self, head: RequestHead) -> bool:
+        """Count what an ended request has used (``head.used``), and give back what was reserved for it.
+
+        Returns whether this settled it: a reservation is settled once. What a request without one has used is counted
+        at each call, so only whoever ended it may settle it.
+        """
         ...
 
     def head(self, key: RequestKey) -> RequestHead:
@@ -73,7 +105,7 @@ class RequestLog(Protocol):
         ...
 
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
-        """The open requests that were accepted before then, and those to be purged, in no order.
+        """The requests accepted before then that are open, hold a reservation, or are to be purged, in no order.
 
         The list may lag by seconds, so the caller must read the head before acting on a request.
         """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from cicada.delivery.decide import end, has_landed, withdraws, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, LogEntry, RequestHead
+from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestSpend
 from cicada.errors import DeliveryUnavailable, RequestUnknown, Unauthorized
 from cicada.protocol.events import Failed, Refused, reply_frame
 from cicada.request_trace import log_event
@@ -74,11 +75,15 @@ def end_request(
     still: Callable[[RequestHead], bool],
     now_s: Callable[[], float],
     spare: str | None = None,
+    spent: RequestSpend | None = None,
+    settles: Callable[[RequestHead], bool] = lambda _: True,
 ) -> bool:
     """Append a terminal ``error`` and post it to every subscriber but ``spare``. Returns whether it ended the request.
 
     A worker's next write then finds the request closed. Nothing happens if the request has ended already, or if
-    ``still`` does not hold for the stored head. The end of a blocked answer withdraws its text from the log.
+    ``still`` does not hold for the stored head. The end of a blocked answer withdraws its text from the log. Then the
+    request is settled, if ``settles`` holds for its head. ``spent`` is what it has spent, where more is known than its
+    head holds.
 
     Raises:
         StoreFault, RequestUnknown.
@@ -90,7 +95,7 @@ def end_request(
     for _ in range(CONTENTION_TRIES):
         if head.state != "open" or not still(head):
             return False
-        commit = end(head, terminal, entries)
+        commit = replace(end(head, terminal, entries), spent=spent)
         try:
             head = log.commit(head, commit)
         except Conflict as conflict:
@@ -109,7 +114,21 @@ def end_request(
         for post in _posts(head, commit, spare):
             if post_frames(connections, post, now_s) in ("gone", "expired"):
                 forget_subscriber(log, head, post.subscriber.connection_id)
+        if settles(head):
+            settle(log, head)
         if withdraws(terminal):
             _purge(log, head)
         return True
     raise DeliveryUnavailable("the log keeps changing")
+
+
+def settle(log: RequestLog, head: RequestHead) -> bool:
+    """Count what an ended request has used. Returns whether this settled it. If that fails, the sweep does it."""
+    try:
+        return log.settle(head)
+    except StoreFault as error:
+        why, request_id = str(error), head.key.request_id
+        log_event(
+            logger, "fault", "use not settled", level=logging.WARNING, dependency="log", request_id=request_id, why=why
+        )
+        return False

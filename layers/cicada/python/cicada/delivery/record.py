@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cicada.protocol.events import Degraded, StrategyFailure, StrategyName, event_frame
+from cicada.usage.limits import MICRO
+from cicada.usage.reservations import NOTHING, Amount, Reservation
 
 MAX_SUBSCRIBERS = 3
 """Connections that follow one request: a second tab, a phone."""
@@ -73,6 +75,16 @@ class RequestSpend:
     output_tokens: int = 0
     usd: float | None = 0.0
     """None if a model's price or usage is unknown."""
+    known_usd: float = 0.0
+    """As far as it is known."""
+    unreported: Amount = NOTHING
+    """What calls whose usage was not reported may have used: their shares of the request's budget."""
+
+    @property
+    def counted(self) -> Amount:
+        """What counts as used: what is known, and what calls without a report may have used."""
+        tokens, microusd = self.unreported
+        return Amount(self.input_tokens + self.output_tokens + tokens, round(self.known_usd * MICRO) + microusd)
 
     def __add__(self, other: RequestSpend) -> RequestSpend:
         """The sum of both."""
@@ -81,6 +93,8 @@ class RequestSpend:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             None if self.usd is None or other.usd is None else self.usd + other.usd,
+            self.known_usd + other.known_usd,
+            Amount(*(one + more for one, more in zip(self.unreported, other.unreported, strict=True))),
         )
 
 
@@ -152,6 +166,18 @@ class RequestHead:
     withdrawn: bool = False
     """It was blocked, and items of its withdrawn events may be left: see :meth:`RequestLog.purge`."""
     subscribers: tuple[Subscriber, ...] = ()
+    reservation: Reservation | None = None
+    """What is reserved for it; None if no limit concerns it. It stays when it is settled."""
+
+    @property
+    def used(self) -> Amount:
+        """What it has used, as it is counted when it is settled: the shares of calls without a report never pass what
+        was reserved."""
+        counted = self.spent.counted
+        if self.reservation is None:
+            return counted
+        known = replace(self.spent, unreported=NOTHING).counted
+        return Amount(*map(max, known, map(min, counted, self.reservation.most)))
 
     @property
     def fence(self) -> Fence:

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cicada.dynamodb import Item
+from cicada.dynamodb import Item, attributes
 from cicada.usage.limits import MICRO, AccountKind, LimitName
 
 ItemKey = tuple[str, str]
@@ -87,8 +87,8 @@ class Account(NamedTuple):
     shard: int | None = None
     """Of a pool."""
 
-    def key(self, month: str) -> ItemKey:
-        """The key of the item of a month."""
+    def item(self, month: str) -> ItemKey:
+        """The place of the item of a month."""
         match self.kind:
             case "user":
                 return f"usage#user#{self.name}", month
@@ -98,9 +98,20 @@ class Account(NamedTuple):
                 return f"usage#deployment#{self.shard}", month
 
     @property
-    def limits_key(self) -> ItemKey:
-        """The key of the item that overrides its limits."""
+    def override(self) -> ItemKey:
+        """The place of the item that overrides its limits."""
         return "limits", f"{self.kind}#{self.name}" if self.name else self.kind
+
+    def key(self, month: str) -> dict[str, Any]:
+        """The key of the item of a month, as DynamoDB takes it."""
+        pk, sk = self.item(month)
+        return attributes(pk=pk, sk=sk)
+
+    @property
+    def limits_key(self) -> dict[str, Any]:
+        """The key of the item that overrides its limits, as DynamoDB takes it."""
+        pk, sk = self.override
+        return attributes(pk=pk, sk=sk)
 
 
 def user(owner: str) -> Account:

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cicada.dynamodb import attributes
 from cicada.usage.accounts import Account, expires_at, stored_name, user
 from cicada.usage.limits import LimitName
 from cicada.usage.reservations import Amount, Claim, Reservation
@@ -65,10 +64,9 @@ class _Update:
     def part(self, table: str) -> dict[str, Any]:
         adds = f" ADD {', '.join(self._adds)}" if self._adds else ""
         condition = {"ConditionExpression": " AND ".join(self._conditions)} if self._conditions else {}
-        pk, sk = self._key
         return {
             "TableName": table,
-            "Key": attributes(pk=pk, sk=sk),
+            "Key": self._key,
             "UpdateExpression": f"SET {', '.join(self._sets)}{adds}",
             "ExpressionAttributeNames": self._names,
             "ExpressionAttributeValues": self._values,

@@ -82,6 +82,9 @@ class UsageLimits(CorpusModel):
         return self.user.overridden_by(Limits.most_generous(mine))
 
 
+UNLIMITED = UsageLimits()
+
+
 class LimitState(CorpusModel):
     """How far a limit is used up."""
 

@@ -28,6 +28,9 @@ class Amount(NamedTuple):
     microusd: int
 
 
+NOTHING = Amount(0, 0)
+
+
 class Left(NamedTuple):
     """What was left of a limit when a question was asked, before anything was reserved for it."""
 
@@ -87,17 +90,17 @@ class Asker:
 
 def limit_keys(settings: UsageLimits, asker: Asker) -> tuple[ItemKey, ...]:
     """The keys of the items that :func:`bounds` needs."""
-    return tuple(Account(kind, name).limits_key for kind, name, _ in _stated(settings, asker))
+    return tuple(Account(kind, name).override for kind, name, _ in _stated(settings, asker))
 
 
 def bounds(settings: UsageLimits, asker: Asker, items: Mapping[ItemKey, Item]) -> tuple[Bound, ...]:
     """Everybody whose limits the asker's question must keep to. Raises SpendingStopped."""
-    deployment = items.get(Account("deployment").limits_key, {})
+    deployment = items.get(Account("deployment").override, {})
     if deployment.get("stopped", {}).get("BOOL"):
         raise SpendingStopped(LimitState(account="deployment", limit="stopped"))
     found = []
     for kind, name, limits in _stated(settings, asker):
-        override = items.get(Account(kind, name).limits_key, {}).get("limits")
+        override = items.get(Account(kind, name).override, {}).get("limits")
         if override is not None:
             limits = limits.overridden_by(Limits.model_validate_json(override["S"]))
         if limits.stated:
@@ -117,7 +120,7 @@ def _stated(settings: UsageLimits, asker: Asker) -> list[tuple[AccountKind, str,
 def use_keys(several: Sequence[Bound], window: Window) -> tuple[ItemKey, ...]:
     """The keys of the items that :func:`reserve` needs."""
     months = (window.month, *([window.carried_from] if window.carried_from else []))
-    return tuple(account.key(month) for bound in several for account in bound.accounts for month in months)
+    return tuple(account.item(month) for bound in several for account in bound.accounts for month in months)
 
 
 def reserve(
@@ -155,10 +158,10 @@ class _Room:
         self._bound = bound
         self._window = window
         self._needs = needs
-        self._uses = [Use.of(items.get(account.key(window.month), {}), window.day) for account in bound.accounts]
+        self._uses = [Use.of(items.get(account.item(window.month), {}), window.day) for account in bound.accounts]
         earlier = window.carried_from
         self._carried = [
-            Use.of(items.get(account.key(earlier), {}), 1).open if earlier else 0 for account in bound.accounts
+            Use.of(items.get(account.item(earlier), {}), 1).open if earlier else 0 for account in bound.accounts
         ]
         self._counts = {limit: self._counted(limit) for limit in bound.limits}
         active = 1 if bound.kind == "user" else _active_shards(bound.limits, needs)
