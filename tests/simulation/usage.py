@@ -15,7 +15,7 @@ from tests.simulation.records import Key, Record
 
 MOST = Amount(120_000, 400_000)
 """What one request may use: the budget of a request by default."""
-LIMITED_SHARE = 0.5
+LIMITED_SHARE = 0.3
 """How many worlds have limits."""
 
 

@@ -144,7 +144,8 @@ class World(Deployment):
                 frame["episodes"] = [EPISODES[int(random() * 2)]]
             self._asker(owner, frame, asked_at)
             self._asked_at.append(asked_at)
-            asked_at += faults.between(0, 60)
+            at_once = self.usage.limited and random() < 0.4
+            asked_at += faults.between(0, 0.02 if at_once else 60)
             if session is not None and faults.has("rights_changed") and random() < 0.5:
                 asking = FOLLOW_UP
                 self.scheduler.call_at(max(0.0, asked_at - 1), self._change_rights)
