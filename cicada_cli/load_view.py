@@ -92,7 +92,10 @@ def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: f
 
 def words_of_undeclared(collection: str) -> str:
     """That a collection had a declaration until now."""
-    return f"{collection} declares nothing any more: it is searched as a whole."
+    return (
+        f"{collection} declares nothing any more: it is searched as a whole, and who may read it is the deployment's "
+        "default."
+    )
 
 
 def tell_quarantined(report: IngestReport) -> None:

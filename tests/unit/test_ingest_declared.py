@@ -278,6 +278,9 @@ def test_a_folder_says_who_may_read_it_and_the_rule_goes_with_its_declaration(st
     load(shelf(tmp_path, restricted("gms")), store)
     load(shelf(tmp_path, TEXTS), store)
     assert rule(store) is None
+    load(shelf(tmp_path, restricted("gms")), store)
+    load_script([shelf(tmp_path / "s", {"e.jsonl": script_of({"m": "Hm."})})], "shelf", store, WordEmbedder())
+    assert rule(store) is None
 
 
 @pytest.mark.parametrize(

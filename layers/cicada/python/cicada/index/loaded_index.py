@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 COLLECTION = "collection"  # the field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by
 
 SCOPES_HELD = 16  # filters whose rows are remembered: a mask is a byte a row
-VIEWS_HELD = 64  # restricted views of a version that are remembered, with their scopes
+VIEWS_HELD = 8  # restricted views of a version that are remembered, each with its scopes
 
 PLACES, BLOCKS = "passages.places", "passages.blocks"
 

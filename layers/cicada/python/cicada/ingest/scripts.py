@@ -9,6 +9,7 @@ from pathlib import Path
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
+from cicada.index.access_rules import declare_readers
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.writer import IndexWriter, WriteResult
 from cicada.ingest.incoming.places import is_collection
@@ -55,14 +56,14 @@ def load_script(
     progress("reading", len(files), len(files))
     writer = IndexWriter(store, embedder, progress=progress)
     items = passages(collection, messages)
+    written = writer.start_over(collection, items) if start_over else writer.replace(collection, items, verify=verify)
+    declare_readers(store, collection, None)  # a script that is loaded by itself declares nothing
     return LoadReport(
         collection=collection,
         files=len(files),
         messages=len(messages),
         episodes={message.episode_id: message.episode_name for message in messages},
-        written=(
-            writer.start_over(collection, items) if start_over else writer.replace(collection, items, verify=verify)
-        ),
+        written=written,
     )
 
 
