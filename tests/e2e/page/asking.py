@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from tests.e2e.page.browser import Browser, Page
 
-ENDED = ("complete", "cancelled", "limited", "failed")
+ENDED = ("complete", "cancelled", "limited", "blocked", "failed")
 
 _TURN = "[...document.querySelectorAll('.turn')].at(-1)"
 _SEEN = f"""(() => {{

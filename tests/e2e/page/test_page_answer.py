@@ -239,6 +239,21 @@ def test_an_error_says_what_was_tried(browser):
         assert server.asked[0].request_id != server.asked[1].request_id
 
 
+def test_a_blocked_answer_leaves_its_guardrails_message_and_no_word(browser):
+    message = "We do not speak of keys here."
+    reason = StrategyFailure(strategy="rag", code="answer_blocked", reason=message)
+    end = Failed(code="answer_blocked", message=message, retryable=False, failed=(reason,))
+    script: list[Step] = [accepted(), attempt(), sources(), *map(chunk, PIECES[:2]), Hold(), end]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "".join(PIECES[:2]))
+        server.release()
+        blocked = wait_for_phase(page, "blocked")
+        assert (blocked["text"], blocked["line"], blocked["notices"], blocked["sources"]) == ("", message, [], [])
+        assert PIECES[0] not in page.run("document.body.textContent")
+        assert page.problems == []
+
+
 def test_events_of_a_later_protocol_are_passed_over(browser):
     script: list[Step] = [*WHOLE[:4], {"type": "haiku", "lines": ["<b>"]}, *WHOLE[4:]]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
