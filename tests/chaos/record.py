@@ -12,6 +12,8 @@ Frame = dict[str, Any]
 """An event of a request's log, as it came over the wire."""
 
 TERMINAL_TYPES = ("complete", "error")
+BLOCKED = "answer_blocked"
+"""The code of an end that withdraws the text before it."""
 
 
 @dataclass
@@ -94,9 +96,11 @@ def event_of(text: str | bytes, request_id: str) -> Frame | None:
 
 
 def text_of(frames: Iterable[Frame]) -> str:
-    """The text that stands on a screen after these events: of the last attempt alone."""
+    """The text that stands on a screen after these events: of the last attempt alone, and none of a blocked answer."""
     text = ""
     for frame in frames:
+        if frame["type"] == "withdrawn" or (frame["type"] == "error" and frame["code"] == BLOCKED):
+            return ""
         if frame["type"] in ("attempt", "fallback"):
             text = ""
         elif frame["type"] == "chunk":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tests.chaos.model_stream import Said
-from tests.chaos.record import TERMINAL_TYPES, Followed, Frame, Screen, attempts_of, text_of
+from tests.chaos.record import BLOCKED, TERMINAL_TYPES, Followed, Frame, Screen, attempts_of, text_of
 
 MAX_MODEL_CALLS = 4
 """That write something; so many a request."""
@@ -88,6 +88,8 @@ def _judge_log(log: Sequence[Frame]) -> Iterator[tuple[Kind, str]]:
     if seqs != list(range(1, len(log) + 1)):
         yield "chunks", f"the log's seqs are {seqs}"
     ends = [frame["seq"] for frame in log if frame["type"] in TERMINAL_TYPES]
+    if log and log[-1].get("code") == BLOCKED and any(frame["type"] == "chunk" for frame in log):
+        yield "mixed", "a blocked answer left text in the log"
     if len(ends) != 1:
         yield "terminal", f"{len(ends)} terminal events"
     elif ends[0] != seqs[-1]:
@@ -122,14 +124,21 @@ def _judge_attempts(log: Sequence[Frame]) -> Iterator[tuple[Kind, str]]:
 # --- the screens ---
 
 
+def _stands(frame: Frame, by_seq: Mapping[int, Frame]) -> bool:
+    """Whether an event is in the log, or was until a blocked end withdrew it."""
+    stored = by_seq.get(frame["seq"])
+    return stored == frame or (stored is not None and stored["type"] == "withdrawn")
+
+
 def _judge_screen(screen: Screen, log: Sequence[Frame]) -> Iterator[tuple[Kind, str]]:
     by_seq = {frame["seq"]: frame for frame in log}
     for socket in screen.arrived:
         for frame in socket:
-            if by_seq.get(frame["seq"]) != frame:
+            if not _stands(frame, by_seq):
                 yield "shown", f"event {frame['seq']} came as {frame['type']} and is not so in the log"
     displayed = list(screen.displayed)
-    if displayed != list(log[: len(displayed)]):
+    in_order = [frame["seq"] for frame in displayed] == list(range(1, len(displayed) + 1))
+    if not in_order or not all(_stands(frame, by_seq) for frame in displayed):
         yield "chunks", "what was displayed is no beginning of the log"
     if screen.text != text_of(displayed):
         yield "mixed", "the text on the screen is not that of the last attempt"

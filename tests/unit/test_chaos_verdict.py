@@ -204,6 +204,16 @@ def test_every_screen_is_held_against_the_log():
     assert kinds(followed(ANSWER, screens=[short])) == {"lost"}
 
 
+def test_a_blocked_answer_is_withdrawn_from_log_and_screen():
+    blocked = {"type": "error", "code": "answer_blocked", "failed": []}
+    seen = events(*ANSWER[:4], blocked)
+    withdrawn = (*ANSWER[:3], {"type": "withdrawn", "attempt": 1}, blocked)
+    screen = Screen([list(seen)], seen, "")
+    assert kinds(followed(withdrawn, screens=[screen])) == set()
+    assert kinds(followed(withdrawn, screens=[replace(screen, text=SAID[:12])])) == {"mixed"}
+    assert kinds(followed((*ANSWER[:4], blocked), screens=[screen])) == {"mixed"}
+
+
 def test_repeats_over_several_sockets_are_no_breach():
     log = events(*ANSWER)
     screen = Screen([list(log[:4]), list(log[2:]), list(log)], log, text_of(log))
