@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cicada.conversation.sessions import DynamoDbSessions
@@ -19,6 +20,7 @@ from cicada.protocol.events import Chunk, Failed, LogEvent
 from cicada.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.semantic_cache.entries import CachedAnswer, CacheEntry, pack_body
 from cicada.usage.accounts import user
+from cicada.usage.reservations import Claim
 from tests.support.dynamodb import TABLE
 from tests.support.questions import ACCEPTED, NOW_S, beginning, following, new_head
 
@@ -36,11 +38,11 @@ class Resident:
     def key(self, n: int) -> RequestKey:
         return RequestKey(self.owner, f"00000000-0000-4000-8000-{self._number + n:012}")
 
-    def ask(self, n: int, **changes: Any) -> RequestHead:
+    def ask(self, n: int, *, claims: Sequence[Claim] = (), **changes: Any) -> RequestHead:
         """An accepted request, whose workflow has not begun."""
         question = Question(f"Where is {self.word}?", session_id="s1", tenant=self.tenant, groups=("readers",))
         head = new_head(*following(f"socket-{self.owner}"), key=self.key(n), question=question, **changes)
-        self.log.create(head, ACCEPTED)
+        self.log.create(head, ACCEPTED, claims)
         return self.log.head(head.key)
 
     def begin(self, n: int, **changes: Any) -> RequestHead:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.delivery.record import RequestSpend
 from cicada.dynamodb import attributes
 from cicada.errors import RequestUnknown
 from cicada.identity import asker_of
 from cicada.personal_data.erasure import (
     MAX_SWEEPS,
     PROCESSOR_S,
-    SETTLED_S,
     WORKER_S,
     Erasure,
     ErasureIncomplete,
@@ -28,6 +29,8 @@ from cicada.profiles.dynamodb import DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.protocol.events import Chunk
 from cicada.revocation import DynamoDbRevocations
+from cicada.usage.accounts import Account, Use, user
+from cicada.usage.reservations import Amount, Claim, Reservation
 from stacks.answer_states import WORKER_TIMEOUT_S
 from stacks.answering import PROCESSOR_TIMEOUT_S
 from tests.support.dynamodb import TABLE, requests_table
@@ -214,28 +217,39 @@ def test_the_last_reading_begins_when_no_function_that_began_before_can_write(wo
     assert world.now_s == lease + WORKER_S + PROCESSOR_S
 
 
-def test_a_request_keeps_its_items_until_its_part_of_the_limits_is_given_back(world: World) -> None:
+READERS = Account("group", "readers", 0)
+RESERVED = Reservation("2027-01", 15, Amount(1_000, 5_000), (user("mara"), READERS))
+CLAIMS = [Claim(account, {}) for account in RESERVED.accounts]
+
+
+def used_by_readers(world: World) -> tuple[int, int, int, int]:
+    """Requests, tokens, and what is still reserved, of a pool."""
+    (item,) = [one for one in world.stored() if one["pk"]["S"].startswith("usage#group#")]
+    used = Use.of(item, 15)
+    return used.requests, used.tokens, used.open, used.reserved_tokens
+
+
+def test_a_request_that_nobody_answers_gives_its_part_of_the_limits_back(world: World) -> None:
+    Resident(world.client, "mara", WORD).ask(1, claims=CLAIMS, reservation=RESERVED)
+    assert used_by_readers(world) == (0, 1_000, 1, 1_000)
+    assert world.erase("mara").deleted == {"requests": 1, "usage": 1}
+    assert used_by_readers(world) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_worker_may_settle_what_it_used_before_its_request_is_deleted(world: World, lost: bool) -> None:
     mara = Resident(world.client, "mara", WORD)
-    mara.begin(1)
-    reservation = attributes(pk=f"{mara.key(1).request_id}#mara", sk="reservation")
-    waits: list[int] = []
+    head = mara.begin(1, claims=CLAIMS, reservation=RESERVED)
 
     def settle() -> None:
-        waits.append(len(world.besides("")))
-        if len(waits) == 2:
-            world.client.delete_item(TableName=TABLE, Key=reservation)
+        world.while_waiting = lambda: None
+        assert mara.log.head(head.key).state == "failed"
+        mara.log.settle(replace(head, spent=RequestSpend(1, 300, 50, 0.001)))
 
-    world.client.put_item(TableName=TABLE, Item=reservation)
-    world.while_waiting = settle
-    assert world.erase("mara").deleted == {"requests": 1, "requestEvents": 1}
-    assert waits == [4, 4]  # the request with its long event, the reservation, the progress
-
-    mara.begin(2)
-    world.client.put_item(TableName=TABLE, Item=reservation)
-    world.while_waiting = lambda: None
-    begun = world.now_s
-    assert world.erase("mara").deleted == {"requests": 1, "requestEvents": 1, "reservations": 1}
-    assert world.now_s > begun + SETTLED_S
+    world.while_waiting = (lambda: None) if lost else settle
+    assert world.erase("mara").deleted["requests"] == 1
+    assert used_by_readers(world) == (1, 0 if lost else 350, 0, 0)
+    assert not any(owned_by(one, "mara") for one in world.stored())
 
 
 def test_an_erasure_that_cannot_keep_up_says_so(world: World) -> None:
@@ -255,12 +269,13 @@ def test_an_erasure_that_cannot_keep_up_says_so(world: World) -> None:
 def test_an_erasure_interrupted_at_any_call_is_completed_by_the_next(world: World, when: str) -> None:
     mara, eve = Resident(world.client, "mara", WORD), Resident(world.client, "eve", "Wort", number=1)
     mara.begin(1)
-    mara.ask(2)
+    mara.ask(2, claims=CLAIMS, reservation=RESERVED)
     mara.converse()
     mara.cache("a" * 32)
     mara.profile("Ada")
     eve.converse()
-    everything, others = world.stored(), world.besides("mara")
+    pool = [one for one in world.stored() if one["pk"]["S"].startswith("usage#group#")]
+    everything, others = world.stored(), [one for one in world.besides("mara") if one not in pool]
     whole = world.erase("mara")
     calls = len(world.wire.calls)
     assert calls > 10
@@ -278,7 +293,9 @@ def test_an_erasure_interrupted_at_any_call_is_completed_by_the_next(world: Worl
             world.erase("mara", "first")
         receipt = world.erase("mara", "second")
         forgotten = when == "after" and n == calls  # killed when all was done
-        assert world.besides("mara") == others, (n, world.wire.calls)
+        left = [one for one in world.besides("mara") if not one["pk"]["S"].startswith("usage#group#")]
+        assert left == others, (n, world.wire.calls)
+        assert used_by_readers(world) == (1, 0, 0, 0), (n, world.wire.calls)
         assert not any(owned_by(one, "mara") for one in world.stored())
         if not forgotten:
             assert receipt.deleted == whole.deleted, (n, world.wire.calls)

@@ -1,7 +1,8 @@
 """Erases what the table holds of one owner, so that no worker that is still running brings anything back.
 
 1. Tokens issued up to now are refused.
-2. Open requests are cancelled. A worker's next write to a request that is closed or gone fails.
+2. Open requests are cancelled, and parts of limits that requests hold are given back. A worker's next write to a
+   request that is closed or gone fails.
 3. Everything is deleted.
 4. What could still write in between is waited for: a message processor that had read no revocation yet, and workers,
    which write long events, conversations and cached answers without looking at the request first.
@@ -22,6 +23,7 @@ from typing import get_args
 from pydantic import Field
 
 from cicada.corpus.passages import CorpusModel
+from cicada.delivery.decide import answering
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import RequestKey
@@ -35,10 +37,7 @@ PROCESSOR_S = 30
 """After so long no message processor runs that began before: longer than its time-out."""
 WORKER_S = 75
 """After so long no worker runs that began before: longer than its time-out."""
-RESERVED_S, SETTLED_S = 30, 240
-"""How often a request is looked at that still holds a part of the limits, and how long: a worker gives it back within
-seconds, and the recovery sweep, which runs every two minutes, what a lost worker left."""
-MAX_SWEEPS = 12
+MAX_SWEEPS = 6
 """Readings of the table before an erasure gives up, because its owner keeps asking."""
 
 
@@ -86,8 +85,7 @@ class Erasure:
         """
         progress = self.items.begin(self.new_id())
         self.refuse_tokens()
-        begun_at_s = self.now_s()
-        quiet_at_s = max(progress.quiet_at_s, int(begun_at_s) + PROCESSOR_S)
+        quiet_at_s = max(progress.quiet_at_s, int(self.now_s()) + PROCESSOR_S)
         for _ in range(MAX_SWEEPS):
             reading_at_s = self.now_s()
             owned = tuple(self.items.find())
@@ -96,29 +94,47 @@ class Erasure:
             if owned:
                 quiet_at_s = max(quiet_at_s, *map(_workers_gone_at_s, owned))
                 self.items.quiet_from(quiet_at_s)
-                self._cancel(owned)
-                due = owned if reading_at_s > begun_at_s + SETTLED_S else _settled(owned)
+                held = self._end(owned)
+                due = [one for one in owned if one.kind not in OF_A_REQUEST or one.request_id not in held]
                 self.items.delete(due)
                 self.on_step(f"deleted {len(due)} items")
-                if len(due) < len(owned):
-                    quiet_at_s = max(quiet_at_s, int(self.now_s()) + RESERVED_S)
             self._wait(quiet_at_s)
         raise ErasureIncomplete(f"items of this user still appear after {MAX_SWEEPS} readings")
 
-    def _cancel(self, owned: Sequence[OwnedItem]) -> None:
-        for one in owned:
-            if one.kind != "requests" or one.item["state"]["S"] != "open":
-                continue
-            key = RequestKey(self.items.owner, one.request_id)
-            try:
-                head = self.log.head(key)
-                terminal = Failed.of(Cancelled(), head.failed)
-                if end_request(self.log, self.connections, head, terminal, still=lambda _head: True, now_s=self.now_s):
-                    self.on_step(f"cancelled the open request {key.request_id}")
-            except RequestUnknown:
-                continue
-            except (StoreFault, DeliveryUnavailable) as error:
-                raise PersonalDataFault(f"request {key.request_id} was not cancelled: {error}") from error
+    def _end(self, owned: Sequence[OwnedItem]) -> frozenset[str]:
+        """End open requests, and settle those that hold a part of the limits.
+
+        Returns the ids of requests whose worker may still be answering: it knows what was used, and settles them.
+        """
+        reserved = {one.request_id for one in owned if one.kind == "reservations"}
+        due = [one for one in owned if one.kind == "requests"]
+        due = [one for one in due if one.item["state"]["S"] == "open" or one.request_id in reserved]
+        return frozenset(one.request_id for one in due if not self._ended_one(one, one.request_id in reserved))
+
+    def _ended_one(self, one: OwnedItem, reserved: bool) -> bool:
+        """End a request. Returns whether it may be deleted."""
+        key = RequestKey(self.items.owner, one.request_id)
+        try:
+            head = self.log.head(key)
+            if end_request(
+                self.log,
+                self.connections,
+                head,
+                Failed.of(Cancelled(), head.failed),
+                still=lambda _head: True,
+                now_s=self.now_s,
+                settles=lambda _head: False,
+            ):
+                self.on_step(f"cancelled the open request {key.request_id}")
+            head = self.log.head(key)
+            if reserved and not answering(head, self.now_s()):
+                self.log.settle(head)
+                reserved = False
+        except RequestUnknown:
+            return True
+        except (StoreFault, DeliveryUnavailable) as error:
+            raise PersonalDataFault(f"request {key.request_id} was not ended: {error}") from error
+        return not reserved
 
     def _wait(self, quiet_at_s: float) -> None:
         if (left_s := quiet_at_s - self.now_s()) > 0:
@@ -137,12 +153,6 @@ class Erasure:
             nameless_items=nameless.items,
             nameless_until=instant(nameless.expires_at) if nameless.items else None,
         )
-
-
-def _settled(owned: Sequence[OwnedItem]) -> Sequence[OwnedItem]:
-    """The items without those of requests that still hold a part of the limits."""
-    reserved = {one.request_id for one in owned if one.kind == "reservations"}
-    return [one for one in owned if one.kind not in OF_A_REQUEST or one.request_id not in reserved]
 
 
 def _workers_gone_at_s(owned: OwnedItem) -> int:

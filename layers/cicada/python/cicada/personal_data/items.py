@@ -16,9 +16,8 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
-from cicada.dynamodb import Item, attributes, faults_as
+from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, attributes, faults_as, transact
 from cicada.identity import owner_of
 
 Kind = Literal[
@@ -49,8 +48,6 @@ PROGRESS_KEPT_S = 90 * 24 * 3600
 """How long an interrupted erasure can be taken up with its counts."""
 _TRIES, _PAUSE_S = 8, 0.05
 """Of a transaction that conflicts with another write; the pause doubles."""
-_GONE, _CONFLICT = "ConditionalCheckFailed", "TransactionConflict"
-"""Why a transaction was cancelled: an item is gone, expired or erased by another; or it is being written."""
 _REQUEST_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REQUEST_ID_CHARS = 36
 _OF_EARLIER_RELEASES = {":session": "session#", ":cache": "cache#"}
@@ -215,14 +212,12 @@ class OwnedItems:
             if not owned:
                 return
             try:
-                self._client.transact_write_items(TransactItems=[*map(self._deletion, owned), self._counted(owned)])
+                transact(self._client, PersonalDataFault, [*map(self._deletion, owned), self._counted(owned)])
                 return
-            except (ClientError, BotoCoreError) as error:
-                reasons = _cancelled_by(error)
-                if not {_GONE, _CONFLICT}.intersection(reasons):
-                    raise PersonalDataFault(str(error)) from error
-                owned = [one for one, reason in zip(owned, reasons, strict=False) if reason != _GONE]
-                if _CONFLICT in reasons:
+            except Cancelled as cancelled:
+                codes = cancelled.codes
+                owned = [one for one, code in zip(owned, codes, strict=False) if code != CONDITION_FAILED]
+                if CONDITION_FAILED not in codes:  # an item is being written; otherwise one had expired, or was erased
                     self._sleep(_PAUSE_S * 2**wait)
         raise PersonalDataFault("the items keep changing")
 
@@ -276,12 +271,6 @@ def owned(item: Item) -> tuple[str, Kind] | None:
     if "owner" in item:
         return item["owner"]["S"], _BY_PREFIX.get(pk.partition("#")[0], "others")
     return None
-
-
-def _cancelled_by(error: Exception) -> list[str]:
-    """The codes of a cancelled transaction's writes, in their order; empty for any other fault."""
-    response = getattr(error, "response", None) or {}  # a timeout's response is None
-    return [str(reason.get("Code")) for reason in response.get("CancellationReasons", ())]
 
 
 def _progress(item: Item) -> Progress:
