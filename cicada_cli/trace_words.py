@@ -176,6 +176,19 @@ def _tool_call(line: LogLine) -> str:
     )
 
 
+def _guardrail(line: LogLine) -> str:
+    kinds = ", ".join((*line.texts("blocked"), *line.texts("masked")))
+    match line.text("outcome"):
+        case "blocked":
+            return f"blocked by the guardrail: {kinds or 'it does not say why'}"
+        case "masked":
+            return f"masked by the guardrail: {kinds}"
+        case "unchecked":
+            return f"the guardrail failed, so a text was used unchecked: {line.text('why')}"
+        case _:
+            return f"the guardrail failed: {line.text('why')}"
+
+
 _PURPOSES = {
     "complete_question": " to complete the question",
     "retrieval": " for the search",
@@ -258,6 +271,7 @@ _WORDS: dict[str, Callable[[LogLine], str]] = {
     "gathered": _gathered,
     "retrieved": _retrieved,
     "tool_call": _tool_call,
+    "guardrail": _guardrail,
     "model_call": _model_call,
     "fault": _fault,
     "superseded": _superseded,

@@ -84,7 +84,7 @@ def _turn(message: Mapping[str, Any]) -> Turn:
     blocks = message["content"]
     return Turn(
         message["role"],
-        texts=tuple(_text(block) for block in blocks if "text" in block or "guardContent" in block),
+        texts=_texts(blocks),
         uses=tuple(
             Use(use["toolUseId"], use["name"], use.get("input") or {})
             for use in (block["toolUse"] for block in blocks if "toolUse" in block)
@@ -98,6 +98,12 @@ def _turn(message: Mapping[str, Any]) -> Turn:
             for result in (block["toolResult"] for block in blocks if "toolResult" in block)
         ),
     )
+
+
+def _texts(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The texts; those among which some are marked for a guardrail are parts of one."""
+    texts = tuple(_text(block) for block in blocks if "text" in block or "guardContent" in block)
+    return ("".join(texts),) if any("guardContent" in block for block in blocks) else texts
 
 
 def _text(block: Mapping[str, Any]) -> str:

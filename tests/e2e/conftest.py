@@ -22,6 +22,8 @@ from tests.e2e.plain_client import Socket
 from tests.e2e.searched_cloud import SearchedCloud
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
+DENIED, BLOCKED = "boondoggle", "The guardrail does not let me answer that."
+"""A word that no other test says, and what the deployment's guardrail says of it."""
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
 LONGEST_FIRST = (
@@ -127,6 +129,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
         "page": {"signIn": False},  # the issuer has no pages; test_sign_in.py has one that has
         "ingest": {"quietS": 5},
         "knowledge": {"enabled": False},  # the plain chain; test_campaign.py has a deployment with it
+        "guardrail": {"create": {"words": [DENIED], "blockedMessage": BLOCKED}},
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
     environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from cicada_local.places import aws_environment
+from tests.e2e.conftest import BLOCKED, DENIED
 from tests.e2e.plain_client import of
 from tests.e2e.reading import COMPLEX, POLICY, SIMPLE, answers_by, failures, first, slow_down, types
 from tests.support.questions import joined
@@ -158,6 +159,15 @@ def test_a_blocked_answer_ends_the_request_and_no_other_strategy_is_tried(cloud,
     cloud.arm("bedrock.stop", times=1, stop_reason="guardrail_intervened")
     last = connect().answer(SIMPLE)[-1]
     assert (last["type"], last["code"], failures(last)) == ("error", "answer_blocked", [("rag", "answer_blocked")])
+
+
+def test_a_question_that_the_guardrail_blocks_ends_with_its_message_and_leaves_no_text(cloud, connect, watch):
+    before = len(watch.calls)
+    events = connect().answer(f"Who found the {DENIED} in the boathouse?")
+    last = events[-1]
+    assert (last["type"], last["code"], last["message"]) == ("error", "answer_blocked", BLOCKED)
+    assert failures(last) == [("rag", "answer_blocked")]
+    assert len(watch.calls) - before == 1
 
 
 def test_no_request_calls_a_model_more_than_four_times(cloud, connect, watch):
