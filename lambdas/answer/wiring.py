@@ -37,7 +37,7 @@ from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.access_rules import StoredAccessRules
 from cicada.index.reader import IndexReader
-from cicada.index.s3_direct import store_for_answers
+from cicada.index.s3_direct import RULES_PATIENCE, store_for_answers
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.embedding_cache import CachingEmbedder
@@ -143,7 +143,7 @@ def build(
             "direct": DirectStrategy(writers.last_resort()),
             **agents.strategies,
         },
-        access=StoredAccessRules(store, settings.access),
+        access=StoredAccessRules(store_for_answers(settings.index_bucket, patience=RULES_PATIENCE), settings.access),
         names=QuestionNames(NameChecker(reader)) if settings.retrieval_engine != "kendra" else None,
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,

@@ -60,7 +60,7 @@ def test_questions_are_embedded_as_questions(monkeypatch: pytest.MonkeyPatch) ->
             return {"body": io.BytesIO(json.dumps({"embeddings": {"float": [[1.0] * 256]}}).encode())}
 
     monkeypatch.setattr(boto3, "client", lambda *_, **__: Bedrock())
-    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket: InMemoryStore())
+    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket, **_: InMemoryStore())
     settings = SearchSettings.model_construct(
         index_bucket="b", embedding_model_id="eu.cohere.embed-v4:0", embedding_dimensions=256
     )
@@ -74,7 +74,7 @@ def test_a_call_of_milliseconds_waits_for_a_new_version_that_is_due(monkeypatch:
     store = InMemoryStore()
     IndexWriter(store, WordEmbedder()).replace("script", indexable(make_passages(12)))
     now_s = [1000.0]
-    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket: store)
+    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket, **_: store)
     monkeypatch.setattr(wiring, "IndexReader", partial(IndexReader, clock=lambda: now_s[0]))
     reader = wiring.index_reader(
         IndexSettings.model_construct(index_bucket="b", embedding_model_id="test.words", embedding_dimensions=64)

@@ -310,14 +310,20 @@ def _fill(response: HTTPResponse, buffer: memoryview, deadline: float) -> None:
         read += count
 
 
-def store_for_answers(bucket: str, environ: Mapping[str, str] = os.environ) -> ObjectStore:
+RULES_PATIENCE = ReadTimeouts(connect_s=0.5, read_s=1.0, budget_s=2.0)
+"""For the rules of access, a small object that each attempt waits for: without them the last resort answers."""
+
+
+def store_for_answers(
+    bucket: str, environ: Mapping[str, str] = os.environ, *, patience: ReadTimeouts = ReadTimeouts()
+) -> ObjectStore:
     """The direct store, or the SDK's if a proxy is configured, for functions whose user waits.
 
     Raises SettingsInvalid for a missing region or invalid endpoint.
     """
     if any(environ.get(name) for name in PROXY_NAMES):
         return _sdk_store(bucket, hurried=True)
-    return DirectS3Store(bucket, environ=environ)
+    return DirectS3Store(bucket, patience=patience, environ=environ)
 
 
 def _sdk_store(bucket: str, *, hurried: bool = False) -> ObjectStore:

@@ -12,7 +12,7 @@ from cicada.index.access_rules import AccessRulesStore, StoredAccessRules
 from cicada.index.ports import ObjectStore
 from cicada.index.reader import EAGER_BYTES, IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
-from cicada.index.s3_direct import store_for_answers
+from cicada.index.s3_direct import RULES_PATIENCE, store_for_answers
 from cicada.ingest.contracts import IngestReport, Owner, Prepared
 from cicada.integrators.settings import (
     IndexDocumentSettings,
@@ -53,7 +53,7 @@ def index_reader(settings: IndexSettings) -> IndexReader:
 
 def access_of(settings: IndexSettings) -> AccessRulesStore:
     """Who may read which collections."""
-    return StoredAccessRules(store_for_answers(settings.index_bucket), settings.access)
+    return StoredAccessRules(store_for_answers(settings.index_bucket, patience=RULES_PATIENCE), settings.access)
 
 
 def bucket(settings: IndexSettings | IndexDocumentSettings) -> S3Store:
