@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,13 @@ class Case:
     """Whether each answer is to words of its own: the question is embedded, and no earlier answer is given again."""
 
 
+_WIDE = {"requestsMinute": 1_000, "requestsOpen": 100, "tokensDay": 10**12, "usdMonth": 10**6}
+LIMITS: Mapping[str, dict[str, Any]] = {
+    "none": {},
+    "user": {"user": _WIDE},
+    "all": {"user": _WIDE, "deployment": _WIDE},
+}
+"""Limits on use, none of which is reached."""
 SIMPLE = ("What time does the causeway go under water?", "Who owns the red oilskin?", "Which room is Tamsin given?")
 COMPLEX = (
     "Explain why the bell rang, and compare what Tamsin and Petra make of it.",
@@ -179,12 +186,15 @@ def over_the_cloud(cloud: LocalCloud, meter: UnitMeter, runs: int) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--limits", choices=LIMITS, default="none", help="limits on use that there are (default: %(default)s)"
+    )
     parser.add_argument("--runs", type=int, default=3, help="answers a question (default: %(default)s)")
     args = parser.parse_args(argv)
     meter = UnitMeter()
     with (
         tempfile.TemporaryDirectory() as home,
-        plain_cloud(Path(home), {VARIABLE: meter.url}) as cloud,
+        plain_cloud(Path(home), {VARIABLE: meter.url}, usageLimits=LIMITS[args.limits]) as cloud,
     ):
         over_the_cloud(cloud, meter, args.runs)
     meter.close()

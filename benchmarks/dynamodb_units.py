@@ -176,6 +176,15 @@ class UnitMeter:
 
         return count
 
+    def _meter_batch_get(self, request: dict[str, Any]) -> Callable[[], None]:
+        def count() -> None:
+            for table, asked in request["RequestItems"].items():
+                for key in asked["Keys"]:
+                    size = item_bytes(self._stored(table, key))
+                    self.units["read"] += read_units(size, consistent=bool(asked.get("ConsistentRead")))
+
+        return count
+
     def _meter_query(self, request: dict[str, Any]) -> Callable[[], None]:
         condition = request["KeyConditionExpression"]
         kept = ("TableName", "IndexName", "KeyConditionExpression", "ExclusiveStartKey", "Limit", "ScanIndexForward")
@@ -240,5 +249,6 @@ _METERS: Mapping[str, Callable[[UnitMeter, dict[str, Any]], Callable[[], None]]]
     "BatchWriteItem": UnitMeter._meter_batch,
     "TransactWriteItems": UnitMeter._meter_transaction,
     "GetItem": UnitMeter._meter_get,
+    "BatchGetItem": UnitMeter._meter_batch_get,
     "Query": UnitMeter._meter_query,
 }

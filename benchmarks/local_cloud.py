@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cicada_local.testing import LocalCloud
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 
 
-def plain_cloud(home: Path, environment: Mapping[str, str] | None = None) -> LocalCloud:
+def plain_cloud(home: Path, environment: Mapping[str, str] | None = None, **settings: Any) -> LocalCloud:
     """The sample script without structured knowledge, so that each route is answered by the strategy of its name."""
-    return LocalCloud(home, settings={"knowledge": {"enabled": False}}, load=[SAMPLE], environment=environment)
+    chosen = {"knowledge": {"enabled": False}, **settings}
+    return LocalCloud(home, settings=chosen, load=[SAMPLE], environment=environment)
 
 
 def reworded(question: str, number: int) -> str:
