@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import get_args
 
@@ -94,8 +94,7 @@ class Erasure:
             if owned:
                 quiet_at_s = max(quiet_at_s, *map(_workers_gone_at_s, owned))
                 self.items.quiet_from(quiet_at_s)
-                held = self._end(owned)
-                due = [one for one in owned if one.kind not in OF_A_REQUEST or one.request_id not in held]
+                due = _deletable(owned, self._end(owned))
                 self.items.delete(due)
                 self.on_step(f"deleted {len(due)} items")
             self._wait(quiet_at_s)
@@ -153,6 +152,17 @@ class Erasure:
             nameless_items=nameless.items,
             nameless_until=instant(nameless.expires_at) if nameless.items else None,
         )
+
+
+def _deletable(owned: Sequence[OwnedItem], held: Collection[str]) -> Sequence[OwnedItem]:
+    """The items without those of held requests, and without what was settled: that deletes a reservation's item."""
+    settled = {one.request_id for one in owned if one.kind == "requests"}
+    return [
+        one
+        for one in owned
+        if one.kind not in OF_A_REQUEST
+        or (one.request_id not in held and not (one.kind == "reservations" and one.request_id in settled))
+    ]
 
 
 def _workers_gone_at_s(owned: OwnedItem) -> int:
