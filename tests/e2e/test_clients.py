@@ -116,3 +116,25 @@ def test_the_command_line_searches_the_deployments_index(cloud, issuer, user):
     assert done.returncode == 0, done.stderr
     assert "ep1-" in done.stdout
     assert "ep2-" not in done.stdout
+
+
+def test_an_administrator_limits_a_user_at_once(cloud, issuer, user):
+    token = issuer.token(user)
+
+    def administer(*words):
+        where = ("--endpoint-url", cloud.endpoint_url, "--region", "us-east-1", "--json")
+        done = cicada(cloud, token, *words, *where)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    administer("limits", "set", "--user", user, "--requests-minute", "0")
+    refused = cicada(cloud, token, "ask", QUESTION)
+    assert (refused.returncode, refused.stdout) == (5, "")
+    assert refused.stderr == "cicada: Your limit of 0 questions a minute is reached. (limit_reached)\n"
+    assert administer("usage", "--user", user)["questions"] == 0
+
+    assert administer("limits", "unset", "--user", user)["before"] == {"requestsMinute": 0}
+    assert cicada(cloud, token, "ask", QUESTION).returncode == 0
+    used = administer("usage", "--user", user)
+    assert (used["questions"], used["open"]) == (1, 0)
+    assert used["tokens"] > 0
