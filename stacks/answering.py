@@ -69,6 +69,8 @@ class AnsweringStack(Stack):
             environment={
                 "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
                 "REQUEST_TIME_S": str(settings.budget.request_time_s),
+                "REQUEST_TOKENS": str(settings.budget.request_tokens),
+                "REQUEST_COST_USD": str(settings.budget.request_cost_usd),
                 "RETENTION_S": str(settings.retention_days * DAY_S),
                 "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
