@@ -67,7 +67,7 @@ class Deployment:
         self.judge = Judge(scheduler, self.index, self.access, self.fail, shares_answers=self.shares_answers)
         limits = drawn_limits(random)
         self.epoch_s = EPOCH_S if random.random() < 0.5 else NEXT_MONTH_S - random.uniform(0, 90)
-        self.usage = UsageJudge(limits, self.fail, clocks_differ=faults.has("clock_skewed"))
+        self.usage = UsageJudge(limits, self.fail)
         self.table = Table(scheduler, faults, self._wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])
         self.gateway = Gateway(

@@ -39,15 +39,14 @@ def drawn_limits(random: Random) -> UsageLimits:
 
 
 class UsageJudge:
-    """Watches the items that count use. ``clocks_differ`` says whether some clock may be wrong."""
+    """Watches the items that count use."""
 
-    def __init__(self, limits: UsageLimits, fails: Callable[[str], None], *, clocks_differ: bool) -> None:
+    def __init__(self, limits: UsageLimits, fails: Callable[[str], None]) -> None:
         self.limited = bool(limits.user.stated or limits.deployment.stated)
         self.held: set[str] = set()
         """Partition keys of the requests whose reservation stands."""
         self._limits = {"user": limits.user.stated, "deployment": limits.deployment.stated}
         self._fails = fails
-        self._clocks_differ = clocks_differ
         self._months: dict[tuple[str, str], Item] = {}
         self._heads: dict[str, Item] = {}
         self._settled: set[str] = set()
@@ -93,8 +92,8 @@ class UsageJudge:
                 use = Use.of(item, day)
                 window, count = {
                     "requestsMinute": (use.minute, use.minute_requests),
-                    # Where clocks differ, a question can be counted in the month before after its last hour.
-                    "requestsOpen": (month if self._clocks_differ else "", use.open),
+                    # A question that is reserved at the turn of a month can be missed by the first of the next.
+                    "requestsOpen": (month, use.open),
                     "tokensDay": ((month, day), use.day_tokens),
                     "tokensMonth": (month, use.tokens),
                     "usdDay": ((month, day), use.day_microusd),

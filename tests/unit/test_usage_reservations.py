@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_no_order_of_questions_passes_a_limit(of_user: Any, of_all: Any, steps: 
                 table.apply(settling("t", done, account, Amount(int(draw * MOST.tokens), int(draw * MOST.microusd))))
         elif step == "ask":
             try:
-                reservation, claims = reserve(several, seen, WINDOW, MOST, lambda draw=draw: draw)
+                reservation, claims = reserve(several, seen, WINDOW, MOST, partial(float, draw))
             except LimitReached:
                 continue
             if table.lands(reservation, claims):
@@ -131,7 +132,7 @@ def test_no_order_of_questions_passes_a_limit(of_user: Any, of_all: Any, steps: 
 def test_every_place_of_a_pool_is_found_before_it_refuses(most: int, draws: list[float]) -> None:
     several, table = bounds(UsageLimits(deployment=Limits(requests_open=most)), MARA, {}), Table()
     for draw in draws[:most]:
-        assert table.lands(*reserve(several, table.items, WINDOW, MOST, lambda draw=draw: draw))
+        assert table.lands(*reserve(several, table.items, WINDOW, MOST, partial(float, draw)))
     with pytest.raises(LimitReached):
         reserve(several, table.items, WINDOW, MOST, lambda: 0.0)
 
