@@ -23,7 +23,7 @@ CLOSING_S = 60.0
 LATE_ASK_S = 120.0
 """How long after the last fault somebody may still ask whose frames were all lost."""
 ROUND_S = 30.0
-READERS: tuple[tuple[str, ...], ...] = ((), ("readers",), ("readers", "users"), ("users",))
+READERS: tuple[tuple[str, ...], ...] = ((), ("readers",), (), ("users",))
 """Of the diary, by turns; see :data:`tests.simulation.gateway.GROUPS`."""
 MAX_SWITCHES = 50_000
 """No world has any need of as many."""
@@ -146,7 +146,7 @@ class World(Deployment):
             self._asked_at.append(asked_at)
             at_once = self.usage.limited and random() < 0.4
             asked_at += faults.between(0, 0.02 if at_once else 60)
-            if session is not None and faults.has("rights_changed") and random() < 0.5:
+            if session is not None and faults.has("rights_changed") and random() < 0.8:
                 asking = FOLLOW_UP
                 self.scheduler.call_at(max(0.0, asked_at - 1), self._change_rights)
             elif random() < 0.6:  # about the same matter, so that the cache has something to say
