@@ -131,7 +131,7 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
                 DeployedAgent(deployed["agentId"], deployed["aliasId"], model_id),
                 DeployedAgent(deployed["readingAgentId"], deployed["readingAliasId"], model_id),
                 max_turn_tokens=settings.agents_max_turn_tokens,
-                blocked_message=settings.guardrail_message,
+                guardrail=models.guardrail,
             )
         case "harness":
             from cicada.agents.harness.agent import HarnessAgent

@@ -41,7 +41,16 @@ from cicada.agents.source_registry import MAX_SOURCES, NumberedSources, source_k
 from cicada.agents.tool_runner import ToolRunner, bounded
 from cicada.corpus.passages import DocumentLocator
 from cicada.delivery.record import Question, RequestHead, RequestKey
-from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, RequestUnknown, StreamBroken, ToolInvalid
+from cicada.errors import (
+    AgentError,
+    AnswerBlocked,
+    DeliveryUnavailable,
+    IndexUnavailable,
+    RequestUnknown,
+    StreamBroken,
+    ToolInvalid,
+)
+from cicada.models.guardrail import Guardrail
 from cicada.models.ports import ModelUse, Usage
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
@@ -500,11 +509,11 @@ def test_what_is_left_of_the_final_response(final: str, said: str, rest: str | N
 class Follows:
     """A run whose events are the test's."""
 
-    def __init__(self) -> None:
+    def __init__(self, guardrail: Guardrail | None = None) -> None:
         self.registry = NumberedSources()
         box = ToolRunner([Tool()], actor=ACTOR, registry=self.registry, limits=UNLIMITED)
         self.allowed: list[Usage] = []
-        self.tracker = RunTracker("m", box, cast(SearchLimits, self), max_turn_tokens=10)
+        self.tracker = RunTracker("m", box, cast(SearchLimits, self), max_turn_tokens=10, guardrail=guardrail)
         self.tracker.begin(100)
 
     def call(self) -> None:
@@ -559,6 +568,25 @@ def test_chunks_that_are_not_the_final_response_are_a_broken_stream(events: tupl
     with pytest.raises(StreamBroken):
         run.said(*events)
     assert not run.tracker.whole
+
+
+def intervened(action: str) -> tuple[AgentEvent, ...]:
+    found = [{"sensitiveInformationPolicy": {"piiEntities": [{"type": "NAME", "match": "Rho", "action": action}]}}]
+    trace = {"guardrailTrace": {"action": "INTERVENED", "outputAssessments": found}}
+    return tuple(read_event({"trace": {"trace": trace}}))
+
+
+def test_what_a_guardrail_masked_is_as_it_is_streamed() -> None:
+    final, chunk = FinalResponse("Rho has the key."), ResponseChunk(b"{NAME} has the key.")
+    masked = intervened("ANONYMIZED")
+    for events in ((final, *masked, chunk), (*masked, chunk, final), (final, chunk, *masked)):
+        assert Follows(Guardrail("a", "1")).said(*events) == "{NAME} has the key."
+
+
+def test_what_a_guardrail_blocked_is_told_in_its_words() -> None:
+    with pytest.raises(AnswerBlocked) as blocked:
+        Follows(Guardrail("a", "1", message="Not that.")).said(*intervened("BLOCKED"))
+    assert (blocked.value.told, blocked.value.by_guardrail) == ("Not that.", True)
 
 
 def test_a_turn_after_control_came_back_reads_the_turn_before_and_what_was_added() -> None:

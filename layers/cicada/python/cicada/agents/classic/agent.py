@@ -24,6 +24,7 @@ from cicada.agents.instructions import user_turn
 from cicada.agents.limits import AgentCaps, timed
 from cicada.agents.ports import Actor, AgentFinished, AgentStep, AgentTask, Done, RunLimits, ToolCall, Tools
 from cicada.agents.source_registry import source_key
+from cicada.models.guardrail import Guardrail
 from cicada.models.ports import TextDelta
 from cicada.retrieval.ports import SearchLimits
 
@@ -83,20 +84,20 @@ class ClassicAgent:
         reading: DeployedAgent,
         *,
         max_turn_tokens: int = AgentCaps.max_turn_tokens,
-        blocked_message: str = "",
+        guardrail: Guardrail | None = None,
         new_run: Callable[[], str] = lambda: uuid4().hex,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """``reading`` is the same agent without writing tools; ``max_turn_tokens`` is reserved for each turn.
 
-        ``blocked_message`` is what the agents' guardrail says in place of a blocked text, where that is known.
+        ``guardrail`` is the one that the agents were deployed with.
         """
         self.model_id = deployed.model_id
         self._invocations = invocations
         self._deployed = deployed
         self._reading = reading
         self._max_turn_tokens = max_turn_tokens
-        self._blocked_message = blocked_message
+        self._guardrail = guardrail
         self._new_run = new_run
         self._now_s = now_s
 
@@ -115,7 +116,7 @@ class ClassicAgent:
             tools,
             limits,
             max_turn_tokens=self._max_turn_tokens,
-            blocked_message=self._blocked_message,
+            guardrail=self._guardrail,
         )
         deployed = self._deployed if any(tool.writes for tool in tools.tools) else self._reading
         said: dict[str, Any] = {"inputText": input_text(task, actor)}

@@ -26,7 +26,7 @@ from cicada.agents.ports import ToolCall, ToolReply, Tools
 from cicada.agents.source_registry import source_key
 from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaError, StreamBroken, ToolInvalid
 from cicada.models.converse import incomplete
-from cicada.models.guardrail import INTERVENED, Intervention, log_intervention
+from cicada.models.guardrail import INTERVENED, Guardrail, Intervention, log_intervention
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.ports import SearchLimits
 from cicada.text.tokens import estimated_tokens
@@ -52,10 +52,16 @@ class RunTracker:
     """The state of one run, over all its invocations."""
 
     def __init__(
-        self, model_id: str, tools: Tools, limits: SearchLimits, *, max_turn_tokens: int, blocked_message: str = ""
+        self,
+        model_id: str,
+        tools: Tools,
+        limits: SearchLimits,
+        *,
+        max_turn_tokens: int,
+        guardrail: Guardrail | None = None,
     ) -> None:
-        """``blocked_message``: what the agent's guardrail says, where that is known."""
-        self._blocked_message = blocked_message
+        """``guardrail`` is the agent's. With one, the answer is what is streamed: the trace may lack its masks."""
+        self._guardrail = guardrail
         self._model_id = model_id
         self._tools = tools
         self._limits = limits
@@ -115,7 +121,7 @@ class RunTracker:
                 case FinalResponse(text):
                     final = text
                     rest = remainder(text, said)
-                    if rest is not None and not self._masked:  # no later chunk can add to it
+                    if rest is not None and self._guardrail is None:  # no later chunk can add to it
                         self.whole = True
                         yield rest
                         break
@@ -162,7 +168,9 @@ class RunTracker:
     def _intervened(self, found: Intervention) -> None:
         log_intervention(found)
         if not found.masked or found.blocked:
-            raise AnswerBlocked(INTERVENED, told=self._blocked_message, by_guardrail=True)
+            raise AnswerBlocked(
+                INTERVENED, told=self._guardrail.message if self._guardrail else None, by_guardrail=True
+            )
         self._masked = True
 
     def try_again(self) -> None:
