@@ -115,7 +115,7 @@ class DynamoDbLog:
             reservation = {**_key(head.key, _RESERVATION), **listed, **_ttl(head)}
             self._create_reserved(head, head.reservation, self._new(item), self._new(reservation), claims)
             return
-        with _conflicts(head.key, lambda _key, _item: ()):  # the port promises no entries
+        with _conflicts(head.key, lambda key, item: (_head(key, item), ())):  # the port promises no entries
             self._client.put_item(**self._new({**item, **listed}))
 
     def _new(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -348,20 +348,25 @@ class DynamoDbLog:
         item: Item | None = found.get("Item")
         return item
 
-    def _logged(self, key: RequestKey, head: Item) -> tuple[LogEntry, ...]:
-        return _entries(head, lambda sk: _body(key, self._item(key, sk)))
+    def _logged(self, key: RequestKey, head: Item) -> tuple[RequestHead, tuple[LogEntry, ...]]:
+        try:
+            return _head(key, head), _entries(head, lambda sk: _body(key, self._item(key, sk)))
+        except RequestUnknown:  # its text was withdrawn meanwhile, if it is still there
+            return self.read(key)
 
 
 @contextmanager
-def _conflicts(key: RequestKey, entries: Callable[[RequestKey, Item], tuple[LogEntry, ...]]) -> Iterator[None]:
-    """Raise Conflict, with the stored head and its ``entries``, if a write's condition does not hold."""
+def _conflicts(
+    key: RequestKey, logged: Callable[[RequestKey, Item], tuple[RequestHead, tuple[LogEntry, ...]]]
+) -> Iterator[None]:
+    """Raise Conflict, with the request as ``logged`` reads it from its head, if a write's condition does not hold."""
     try:
         with faults_as(StoreFault):
             yield
     except ConditionFailed as failed:
         if failed.item is None:
             raise RequestUnknown(key.request_id) from failed
-        raise Conflict(_head(key, failed.item), entries(key, failed.item)) from failed
+        raise Conflict(*logged(key, failed.item)) from failed
 
 
 def _changes(commit: Commit) -> dict[str, Any]:
