@@ -6,6 +6,7 @@ import json
 import unicodedata
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,8 +101,8 @@ def test_letters_and_marks_that_show_nothing_are_no_text(blank):
     assert asked(f"{blank} Who?").strip() == "Who?"
 
 
-NOTHING_BY_CATEGORY = ("Cc", "Cf", "Cn", "Co", "Mc", "Me", "Mn", "Zl", "Zp", "Zs")
-SEEN_BY_CATEGORY = [
+NOTHING_BY_CATEGORY: Any = ("Cc", "Cf", "Cn", "Co", "Mc", "Me", "Mn", "Zl", "Zp", "Zs")
+SEEN_BY_CATEGORY: Any = [
     *("Ll", "Lm", "Lo", "Lt", "Lu", "Nd", "Nl", "No", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So")
 ]
 NOTHING_IN_SPITE_OF_IT = "\u115f\u1160\u2800\u3164\uffa0\ufffc\U0001d159"
@@ -113,7 +114,8 @@ shown_as_nothing = st.sampled_from(NOTHING_IN_SPITE_OF_IT + "\u200c\u200d\u00ad\
 def test_every_character_of_unicode_is_seen_or_not() -> None:
     """By its category alone, but for a few letters and symbols that are drawn as nothing."""
     planes = chain(range(0x3_2000), range(0xE_0000, 0xE_1000))  # what lies elsewhere is private, or of no use yet
-    blank, seen = set(), set()
+    blank: set[str] = set()
+    seen: set[str] = set()
     for character in map(chr, planes):
         (seen if unicodedata.category(character)[0] in "LNPS" else blank).add(character)
     in_spite = set(filter(is_blank, seen))
