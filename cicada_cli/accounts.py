@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from cicada_cli.administration import subject_of, table_client
 from cicada_cli.deployment import Deployment
-from cicada_cli.exits import Exit
-from cicada_cli.output import complain
-from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
 
 if TYPE_CHECKING:
     from cicada.usage.accounts import Account
     from cicada.usage.limits import Limits, UsageLimits
     from cicada.usage.records import DynamoDbUsageRecords
-
-READING = ("requests_table", "auth_mode")
-"""What commands that show something must know of the deployment; user pool and limits come with the mode."""
-CHANGING = (*READING, "bucket")
-"""What commands that change something must know too: changes are recorded in the bucket."""
-
-Run = Callable[[argparse.Namespace], Exit]
-Command = Callable[[argparse.Namespace, Deployment], Exit]
-
-
-def add_deployment(
-    parser: argparse.ArgumentParser, add_aws: Callable[[argparse._ArgumentGroup], None]
-) -> argparse._ArgumentGroup:
-    """How a command reaches the table and the user pool."""
-    group = parser.add_argument_group("deployment")
-    group.add_argument("--user-pool", metavar="ID", help="the user pool")
-    group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
-    add_aws(group)
-    return group
 
 
 def add_user(parser: argparse._ActionsContainer) -> None:
@@ -48,30 +27,11 @@ def add_tenant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tenant", metavar="TENANT", help="the user's tenant, where auth.tenantClaim names one")
 
 
-def guarded(command: Callable[[], Exit]) -> Exit:
-    """Carry a command out, and tell of what it could not do."""
-    from cicada.errors import AuditUnavailable
-    from cicada.usage.records import UsageFault
-
-    try:
-        return command()
-    except UserUnknown as error:
-        complain(f"there is no user {error}; `cicada users list` lists them")
-    except (UserPoolFault, AuditUnavailable) as error:
-        complain(str(error))
-    except UsageFault as error:
-        complain(f"the table of requests could not be read or written: {error}")
-    return Exit.FAILED
-
-
 def records_of(deployment: Deployment) -> DynamoDbUsageRecords:
     """What a deployment's users have used, and their limits."""
-    from botocore.config import Config
-
     from cicada.usage.records import DynamoDbUsageRecords
 
-    config = Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
-    return DynamoDbUsageRecords(deployment.aws.client("dynamodb", config), deployment.requests_table)
+    return DynamoDbUsageRecords(table_client(deployment), deployment.requests_table)
 
 
 @dataclass(frozen=True)
@@ -93,21 +53,9 @@ def user_named(args: argparse.Namespace, deployment: Deployment) -> NamedUser:
     """
     from cicada.identity import owner_of
 
-    user = _pool_user(args.user, deployment)
-    subject = args.user if user is None else user.subject
+    subject, user = subject_of(deployment, args.user)
     groups = user.groups if user is not None else None if deployment.wants_sign_in else ()
     return NamedUser(owner_of(subject, args.tenant), args.user, groups)
-
-
-def _pool_user(name: str, deployment: Deployment) -> PoolUser | None:
-    if deployment.user_pool_id is None:
-        return None
-    try:
-        return UserPool.of(deployment.aws, deployment.user_pool_id).user(name)
-    except UserUnknown:
-        if "@" in name:
-            raise
-        return None  # a user who is gone may have used something
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from cicada_cli import argument_types
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
-from cicada_cli.output import complain, say, say_json
-from cicada_cli.text import one_line
+from cicada_cli.listing import show_rows
+from cicada_cli.output import complain, say_json
 
 if TYPE_CHECKING:
     from cicada.audit import Recorded
@@ -89,8 +87,10 @@ def audit(
     if as_json:
         for one in found:
             say_json(_plain(one))
+    elif found or not out.is_terminal:
+        show_rows(COLUMNS, map(_row, found), out)
     else:
-        _show([_row(one) for one in found], out)
+        out.print("Nothing was changed in this time.")
     return Exit.DONE
 
 
@@ -118,22 +118,6 @@ def _details(details: Mapping[str, Any]) -> str:
         f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in details.items()
     )
-
-
-def _show(rows: Sequence[tuple[str, ...]], out: Console) -> None:
-    if not out.is_terminal:
-        for row in rows:
-            say("\t".join(map(one_line, row)))
-        return
-    if not rows:
-        out.print(Text("Nothing was changed in this time."))
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in COLUMNS:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    out.print(table)
 
 
 def _instant(at: datetime) -> str:

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.accounts import (
-    CHANGING,
-    READING,
-    Command,
-    Run,
-    SettingsOfUse,
-    add_deployment,
-    add_tenant,
-    add_user,
-    limit_options,
-    records_of,
-    user_named,
-)
-from cicada_cli.actor import actor_of
+from cicada_cli.accounts import SettingsOfUse, add_tenant, add_user, limit_options, records_of, user_named
+from cicada_cli.administration import CHANGING, READING, Runner, add_deployment, recorded
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.index import store_of
 from cicada_cli.limit_words import UNITS, is_money, quantity
 from cicada_cli.listing import show_rows
 from cicada_cli.output import complain, console, say, say_json
 
 if TYPE_CHECKING:
-    from cicada.audit import Action, Change
     from cicada.usage.accounts import Account
     from cicada.usage.limits import Limits
     from cicada.usage.records import Overrides
@@ -41,12 +26,8 @@ _NOT_OPTIONS = {"json": False, "user_pool": None, "table": None, "bucket": None}
 _NOT_OF_AWS = {"profile": None, "region": None, "endpoint_url": None, "stack_prefix": None}
 
 
-def add_limits(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[Command, Sequence[str]], Run],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the commands to the grammar; ``run`` carries one out, with what it must know."""
+def add_limits(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
+    """Add the commands to the grammar."""
     limits = commands.add_parser(
         "limits", help="show or change limits on use", description="Show or change what users, groups and all may use."
     )
@@ -93,9 +74,7 @@ def add_limits(
 
     for name, parser in actions.choices.items():
         parser.add_argument("--json", action="store_true", help="a JSON object")
-        group = add_deployment(parser, add_aws)
-        if name != "show":
-            group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+        add_deployment(parser, bucket=name != "show")
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +134,7 @@ def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
     account = _account(args, deployment, settings)
     changes = Limits(**given)
     stored = changes.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    with _recorded(deployment, "limits_set", _subject(account), **stored) as change:
+    with recorded(deployment, "limits_set", _subject(account), **stored) as change:
         before = records_of(deployment).set_limits(account, changes)
         change.note(before=_written(before))
     return _done(args, account, f"{_told(args)}: {_listed(changes)}. The next question goes by it.", before, stored)
@@ -164,9 +143,7 @@ def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
 def _unset(args: argparse.Namespace, deployment: Deployment) -> Exit:
     account = _account(args, deployment, SettingsOfUse.of(deployment))
     fields = args.fields or list(limit_options())
-    with _recorded(
-        deployment, "limits_unset", _subject(account), limits=[limit_options()[one] for one in fields]
-    ) as it:
+    with recorded(deployment, "limits_unset", _subject(account), limits=[limit_options()[one] for one in fields]) as it:
         before = records_of(deployment).unset_limits(account, fields)
         it.note(before=_written(before))
     return _done(args, account, f"{_told(args)}: the settings hold again.", before, {})
@@ -181,7 +158,7 @@ def _start(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 
 def _switch(args: argparse.Namespace, deployment: Deployment, *, stopped: bool) -> Exit:
-    with _recorded(deployment, "spending_stopped" if stopped else "spending_started", "deployment") as change:
+    with recorded(deployment, "spending_stopped" if stopped else "spending_started", "deployment") as change:
         before = records_of(deployment).stop(stopped)
         change.note(stoppedBefore=before)
     if args.json:
@@ -219,12 +196,6 @@ def _check_holds_a_question(name: str, most: float | None, settings: SettingsOfU
             f"{name}: must be 0, {NONE}, or at least {quantity(name, least)}: a question reserves so much before it is "
             "answered"
         )
-
-
-def _recorded(deployment: Deployment, action: Action, subject: str, **details: Any) -> AbstractContextManager[Change]:
-    from cicada.audit import record
-
-    return record(store_of(deployment), action, actor=actor_of(deployment.aws), subject=subject, details=details)
 
 
 # --- what is shown ---

@@ -19,7 +19,7 @@ from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.rights import EVERYTHING
 from cicada_cli import (
-    accounts,
+    administration,
     argument_types,
     audit,
     breakers,
@@ -30,7 +30,6 @@ from cicada_cli import (
     profiles,
     retrieve,
     upkeep,
-    users,
 )
 from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.aws import Aws
@@ -132,10 +131,10 @@ def build_parser() -> argparse.ArgumentParser:
     add_connection(chatting)
     chatting.set_defaults(run=_chat)
 
-    add_users(commands, _users, add_aws)
-    add_usage(commands, _accounts, add_aws)
-    add_limits(commands, _accounts, add_aws)
-    personal_data.add_user(commands, _user, add_aws)
+    add_users(commands, _administrative)
+    add_usage(commands, _administrative)
+    add_limits(commands, _administrative)
+    personal_data.add_user(commands, _administrative)
     add_login(commands, {"login": _login, "logout": _logout, "whoami": _whoami}, add_aws)
 
     add_load(commands, _load, add_index)
@@ -296,26 +295,10 @@ def _profile(args: argparse.Namespace) -> Exit:
         return profiles.profile(session, args, console())
 
 
-def _users(command: Callable[[argparse.Namespace, Deployment], Exit]) -> Callable[[argparse.Namespace], Exit]:
-    def run(args: argparse.Namespace) -> Exit:
-        deployment = _deployment(args, users.NEEDS)
-        return users.guarded(lambda: command(args, deployment))
-
-    return run
-
-
-def _accounts(command: accounts.Command, needs: Sequence[str]) -> accounts.Run:
+def _administrative(command: administration.Command, needs: Sequence[str]) -> administration.Run:
     def run(args: argparse.Namespace) -> Exit:
         deployment = _deployment(args, needs)
-        return accounts.guarded(lambda: command(args, deployment))
-
-    return run
-
-
-def _user(command: Callable[[argparse.Namespace, Deployment], Exit]) -> Callable[[argparse.Namespace], Exit]:
-    def run(args: argparse.Namespace) -> Exit:
-        deployment = _deployment(args, personal_data.NEEDS)
-        return personal_data.guarded(lambda: command(args, deployment))
+        return administration.guarded(lambda: command(args, deployment))
 
     return run
 

@@ -6,41 +6,32 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cicada_cli.actor import actor_of
+from cicada_cli.administration import CHANGING, Runner, add_deployment, recorded, subject_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.index import store_of
-from cicada_cli.output import complain, note, say, say_json
+from cicada_cli.output import note, say, say_json
 from cicada_cli.text import counted, one_line
-from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
-from cicada_cli.users import described, meant, refuse_tokens, revocations_of
+from cicada_cli.user_pool import PoolUser, UserPool
+from cicada_cli.users import described, refuse_tokens, revocations_of
 
 if TYPE_CHECKING:
     from cicada.audit import Change
     from cicada.delivery.ports import Connections
     from cicada.personal_data.erasure import Receipt
 
-NEEDS = ("requests_table", "bucket", "auth_mode")
-"""What these commands must know of the deployment; the user pool comes with the mode."""
 BACKUP_DAYS = 35
 """For how long point-in-time recovery keeps a table, unless it is set lower."""
 
-Run = Callable[[argparse.Namespace], Exit]
 
-
-def add_user(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[Callable[[argparse.Namespace, Deployment], Exit]], Run],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the commands to the grammar; ``run`` finds the deployment for one."""
+def add_user(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
+    """Add the commands to the grammar."""
     parser = commands.add_parser(
         "user", help="export or erase a user's data", description="Export or erase what is stored of one user."
     )
@@ -52,7 +43,7 @@ def add_user(
     exporting.add_argument(
         "--to", type=Path, metavar="FILE", help="a new file, which only you can read (default: standard output)"
     )
-    exporting.set_defaults(run=run(_export))
+    exporting.set_defaults(run=run(_export, CHANGING))
 
     erasing = actions.add_parser(
         "erase",
@@ -62,34 +53,14 @@ def add_user(
     erasing.add_argument("--yes", action="store_true", help="do not ask")
     erasing.add_argument("--remove-user", action="store_true", help="remove the user from the user pool as well")
     erasing.add_argument("--json", action="store_true", help="the receipt as a JSON object")
-    erasing.set_defaults(run=run(_erase))
+    erasing.set_defaults(run=run(_erase, CHANGING))
 
     for action in actions.choices.values():
         action.add_argument(
             "user", metavar="USER", help="the subject of the user's tokens, or the e-mail address in the user pool"
         )
         action.add_argument("--tenant", metavar="TENANT", help="the tenant of the user's tokens, if they name one")
-        group = action.add_argument_group("deployment")
-        group.add_argument("--user-pool", metavar="ID", help="the user pool")
-        group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
-        group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
-        add_aws(group)
-
-
-def guarded(command: Callable[[], Exit]) -> Exit:
-    """Carry a command out, and tell of what it could not do."""
-    from cicada.errors import AuditUnavailable
-    from cicada.personal_data.erasure import ErasureIncomplete
-    from cicada.personal_data.items import PersonalDataFault
-    from cicada.revocation import RevocationFault
-
-    try:
-        return command()
-    except UserUnknown as error:
-        complain(f"there is no user {error}; `cicada users list` lists them")
-    except (AuditUnavailable, ErasureIncomplete, PersonalDataFault, RevocationFault, UserPoolFault) as error:
-        complain(f"{error}. The same command goes on where this one stopped")
-    return Exit.FAILED
+        add_deployment(action, bucket=True)
 
 
 @dataclass(frozen=True)
@@ -107,7 +78,7 @@ class Person:
         """The user whom a command names. A user who has been removed is known by the subject alone."""
         if not args.user.strip():
             raise UsageError("a subject is required")
-        subject, account = meant(deployment, args.user)
+        subject, account = subject_of(deployment, args.user)
         return cls(deployment, subject, args.tenant, account)
 
     @property
@@ -132,11 +103,9 @@ class Person:
 
     def recorded(self, action: Literal["user_exported", "user_erased"]) -> AbstractContextManager[Change]:
         """The audit record of what is done, which names the user by the pseudonym of the logs: it outlives the data."""
-        from cicada.audit import record
         from cicada.identity import asker_of
 
-        actor = actor_of(self.deployment.aws)
-        return record(store_of(self.deployment), action, actor=actor, subject=f"asker/{asker_of(self.owner)}")
+        return recorded(self.deployment, action, f"asker/{asker_of(self.owner)}")
 
     def refuse_tokens(self, *, for_good: bool) -> None:
         """Refuse the tokens that were issued up to now, if users sign in; ``for_good``: the user gets no new ones."""

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.accounts import (
-    READING,
-    Command,
-    NamedUser,
-    Run,
-    SettingsOfUse,
-    add_deployment,
-    add_tenant,
-    add_user,
-    records_of,
-    user_named,
-)
+from cicada_cli.accounts import NamedUser, SettingsOfUse, add_tenant, add_user, records_of, user_named
+from cicada_cli.administration import READING, Runner, add_deployment
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.limit_words import is_money, moment, quantity
@@ -40,12 +30,8 @@ LIMITS = ("limit", "used", "of", "left", "begins anew")
 _NUMBERS = frozenset({"questions", "tokens", "USD", "tokens today", "USD today", "used", "of", "left"})
 
 
-def add_usage(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[Command, Sequence[str]], Run],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the command to the grammar; ``run`` carries it out, with what it must know."""
+def add_usage(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
+    """Add the command to the grammar."""
     parser = commands.add_parser(
         "usage", help="show what was used", description="Show what all users, or one, have used in a month."
     )
@@ -54,7 +40,7 @@ def add_usage(
     parser.add_argument("--month", type=_month, metavar="YYYY-MM", help="the month, in UTC (default: this one)")
     parser.add_argument("--json", action="store_true", help="a JSON object")
     parser.set_defaults(run=run(_usage, READING))
-    add_deployment(parser, add_aws)
+    add_deployment(parser, bucket=False)
 
 
 def utc_now() -> datetime:

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.actor import actor_of
+from cicada_cli.administration import CHANGING, Runner, add_deployment, recorded, subject_of, table_client
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.index import store_of
-from cicada_cli.output import complain, say, say_json
-from cicada_cli.user_pool import PoolUser, UserExists, UserPool, UserPoolFault, UserUnknown, temporary_password
+from cicada_cli.output import say, say_json
+from cicada_cli.user_pool import PoolUser, UserExists, UserPool, temporary_password
 
 if TYPE_CHECKING:
-    from cicada.audit import Action, Change
     from cicada.revocation import Revocations
 
-NEEDS = ("requests_table", "auth_mode", "bucket")
-"""What these commands must know of the deployment; the user pool comes with the mode."""
 DEFAULT_GROUP = "users"
 """Where a new user goes if no group is named and the pool has this one."""
 
-Run = Callable[[argparse.Namespace], Exit]
 
-
-def add_users(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[Callable[[argparse.Namespace, Deployment], Exit]], Run],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the commands to the grammar; ``run`` finds the deployment for one."""
+def add_users(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
+    """Add the commands to the grammar."""
     users = commands.add_parser("users", help="manage users", description="Manage the users of a deployment.")
     actions = users.add_subparsers(dest="action", required=True, metavar="ACTION")
 
@@ -48,14 +37,14 @@ def add_users(
     adding.add_argument(
         "--password-once", action="store_true", help="print the first password in place of mailing it; it is shown once"
     )
-    adding.set_defaults(run=run(_add))
+    adding.set_defaults(run=run(_add, CHANGING))
 
     listing = actions.add_parser("list", help="list users", description="List the users with their groups.")
-    listing.set_defaults(run=run(_list))
+    listing.set_defaults(run=run(_list, CHANGING))
 
     removing = actions.add_parser("remove", help="remove a user", description="Delete a user; access ends at once.")
     removing.add_argument("email", metavar="EMAIL", help="the user's e-mail address")
-    removing.set_defaults(run=run(_remove))
+    removing.set_defaults(run=run(_remove, CHANGING))
 
     grouping = actions.add_parser(
         "groups", help="show or change groups", description="List the groups, or show and change those of a user."
@@ -63,48 +52,24 @@ def add_users(
     grouping.add_argument("email", metavar="EMAIL", nargs="?", help="the user's e-mail address")
     grouping.add_argument("--add", action="append", default=[], metavar="GROUP", help="add to this group")
     grouping.add_argument("--remove", action="append", default=[], metavar="GROUP", help="remove from this group")
-    grouping.set_defaults(run=run(_groups))
+    grouping.set_defaults(run=run(_groups, CHANGING))
 
     revoking = actions.add_parser(
         "revoke", help="end a user's sign-ins", description="Sign a user out everywhere; the user may sign in again."
     )
     revoking.add_argument("user", metavar="USER", help="the user's e-mail address, or the subject of the tokens")
-    revoking.set_defaults(run=run(_revoke))
+    revoking.set_defaults(run=run(_revoke, CHANGING))
 
     for parser in actions.choices.values():
         parser.add_argument("--json", action="store_true", help="a JSON object, or a list of them")
-        group = parser.add_argument_group("deployment")
-        group.add_argument("--user-pool", metavar="ID", help="the user pool")
-        group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
-        group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
-        add_aws(group)
+        add_deployment(parser, bucket=True)
 
 
 def revocations_of(deployment: Deployment) -> Revocations:
     """Where a deployment notes whose tokens it refuses."""
-    from botocore.config import Config
-
     from cicada.revocation import DynamoDbRevocations
 
-    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    return DynamoDbRevocations(deployment.aws.client("dynamodb", config), deployment.requests_table)
-
-
-def meant(deployment: Deployment, name: str) -> tuple[str, PoolUser | None]:
-    """The subject whom a subject or an e-mail address names, and the user in the pool, where there is one.
-
-    Raises:
-        UserUnknown: the pool has no such address.
-    """
-    if deployment.user_pool_id is None:
-        return name, None
-    try:
-        user = UserPool.of(deployment.aws, deployment.user_pool_id).user(name)
-    except UserUnknown:
-        if "@" in name:
-            raise
-        return name, None
-    return user.subject, user
+    return DynamoDbRevocations(table_client(deployment), deployment.requests_table)
 
 
 def refuse_tokens(deployment: Deployment, subject: str, user: PoolUser | None) -> int:
@@ -117,39 +82,6 @@ def refuse_tokens(deployment: Deployment, subject: str, user: PoolUser | None) -
     up_to = int(time.time()) + CLOCK_LEEWAY_S if user is None else _pool(deployment).sign_out(user)
     revocations_of(deployment).revoke(subject, up_to=up_to)
     return up_to
-
-
-def recorded(
-    deployment: Deployment, action: Action, subject: str | None, **details: Any
-) -> AbstractContextManager[Change]:
-    """Record a change of users; see :func:`cicada.audit.record`."""
-    from cicada.audit import record
-
-    return record(
-        store_of(deployment),
-        action,
-        actor=actor_of(deployment.aws),
-        subject=subject and f"user/{subject}",
-        details=details,
-    )
-
-
-def guarded(command: Callable[[], Exit]) -> Exit:
-    """Carry a command out, and tell of what it could not do."""
-    from cicada.errors import AuditUnavailable
-    from cicada.revocation import RevocationFault
-
-    try:
-        return command()
-    except AuditUnavailable as error:
-        complain(str(error))
-    except UserUnknown as error:
-        complain(f"there is no user {error}; `cicada users list` lists them")
-    except UserPoolFault as error:
-        complain(str(error))
-    except RevocationFault as error:
-        complain(f"the revocation could not be noted: {error}. The same command tries again")
-    return Exit.FAILED
 
 
 def _pool(deployment: Deployment) -> UserPool:
@@ -175,7 +107,7 @@ def _add(args: argparse.Namespace, deployment: Deployment) -> Exit:
         except UserExists:
             added = False
         user = pool.user(args.email)
-        change.subject = f"user/{user.subject}"
+        change.subject = _recorded_as(user.subject)
         if not added and password is not None:
             password = _renewed(pool, user, password)
         change.note(created=added, passwordRenewed=not added and password is not None)
@@ -228,7 +160,7 @@ def _remove(args: argparse.Namespace, deployment: Deployment) -> Exit:
     """Delete a user. In this order, what was interrupted can be completed: the subject is known until the end."""
     pool = _pool(deployment)
     user = pool.user(args.email)
-    with recorded(deployment, "user_removed", user.subject):
+    with recorded(deployment, "user_removed", _recorded_as(user.subject)):
         pool.disable(user)
         revocations_of(deployment).revoke(user.subject, up_to=pool.sign_out(user))
         pool.delete(user)
@@ -245,7 +177,7 @@ def _groups(args: argparse.Namespace, deployment: Deployment) -> Exit:
     user = pool.user(args.email)
     if args.add or args.remove:
         details = {"added": args.add, "removed": args.remove, "before": list(user.groups)}
-        with recorded(deployment, "user_groups_changed", user.subject, **details):
+        with recorded(deployment, "user_groups_changed", _recorded_as(user.subject), **details):
             for group in args.add:
                 pool.join(user, group)
             for group in args.remove:
@@ -270,14 +202,19 @@ def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
     """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone."""
     if not deployment.wants_sign_in:
         raise UsageError("nobody signs in to this deployment")
-    subject, user = meant(deployment, args.user)
-    with recorded(deployment, "user_revoked", subject) as change:
+    subject, user = subject_of(deployment, args.user)
+    with recorded(deployment, "user_revoked", _recorded_as(subject)) as change:
         up_to = refuse_tokens(deployment, subject, user)
         change.note(refusedUpTo=up_to)
     told = f"Tokens of {args.user} up to now are refused."
     if deployment.user_pool_id is not None:  # Cognito does not end the cookie of its own pages
         told += " A browser may sign in again without the password for an hour after its last sign-in."
     return _done(args, told, {"subject": subject, "refusedUpTo": up_to})
+
+
+def _recorded_as(subject: str) -> str:
+    """How audit records name a user."""
+    return f"user/{subject}"
 
 
 # --- what is shown ---
