@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from cicada.errors import WorkflowUnavailable
 from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
+from cicada.usage.reservations import NOTHING
 from tests.support.gates import open_gate
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
@@ -253,6 +255,19 @@ def test_a_cancel_ends_the_answer_for_everybody_and_is_told_so(world):
     assert (reply["type"], reply["code"], reply["seq"]) == ("error", "cancelled", 3)
     assert world.pushed("c2")[-1] == reply
     assert world.log.head(world.key).state == "failed"
+
+
+def test_a_cancelled_request_is_settled_at_once_unless_its_worker_knows_what_it_spent(world):
+    world.ask()
+    world.send("cancel")
+    assert world.log.settled == {world.key: NOTHING}
+    other = "00000000-0000-4000-8000-000000000001"
+    world.send("ask", requestId=other, query="Who locked the boathouse?")
+    key = RequestKey("mara", other)
+    head = world.log.head(key)
+    world.log.commit(head, replace(beginning(head, execution="x1", worker="w1"), lease_until=NOW_S + LEASE_S))
+    world.send("cancel", requestId=other)
+    assert key not in world.log.settled
 
 
 def test_a_cancel_that_comes_too_late_is_told_what_came_first(world):

@@ -12,9 +12,12 @@ from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, end
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import LogEntry, RequestKey
+from cicada.delivery.record import LogEntry, RequestKey, RequestSpend
 from cicada.errors import AnswerBlocked, RequestUnknown, WorkflowUnavailable
 from cicada.protocol.events import Failed, StrategyFailure
+from cicada.usage.accounts import user
+from cicada.usage.reservations import Amount, Reservation
+from tests.support.gates import MOST
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, beginning, new_head
 
@@ -195,6 +198,21 @@ def test_a_sweep_deletes_what_is_left_of_a_blocked_answer_once_nothing_more_can_
         assert world.sweep() == Swept(looked_at=1)
         assert world.log.head(KEY).withdrawn is left
     assert world.sweep() == Swept()
+
+
+def test_a_sweep_settles_what_a_lost_process_left_reserved(world):
+    key = RequestKey("mara", str(UUID(int=7)))
+    reserved = Reservation("2027-01", 15, MOST, (user("mara"),))
+    world.log.create(new_head("c1", key=key, reservation=reserved), ACCEPTED)
+    head = world.log.head(key)
+    begun = world.log.commit(head, beginning(head, "rag", execution="x1", now_s=NOW_S))
+    ending = append(begun, [Failed(code="x", message="y", retryable=False)])
+    world.log.commit(begun, replace(ending, spent=RequestSpend(1, 900, 100, 0.02, 0.02)))
+    world.now_s += START_GRACE_S + 1
+    assert world.sweep().settled == 0  # its worker may still do so
+    world.now_s = NOW_S + LOST_S
+    assert (world.sweep().settled, world.sweep().settled) == (1, 0)
+    assert world.log.settled == {key: Amount(1_000, 20_000)}
 
 
 def test_a_sweep_leaves_new_requests_alone(world):
