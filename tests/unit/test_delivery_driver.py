@@ -119,7 +119,7 @@ def test_what_was_taken_is_stored_before_a_failed_attempt_is_left():
     world = World()
     with world.driver as driver:
         driver.standalone(Standalone("What did Mara say next?"))
-        driver.settle(RequestSpend(2, 300, 40, 0.01), timeout_s=10)
+        driver.fail(RequestSpend(2, 300, 40, 0.01), timeout_s=10)
     head = world.log.head(KEY)
     assert (head.standalone, head.spent) == (Standalone("What did Mara say next?"), RequestSpend(2, 300, 40, 0.01))
 
@@ -132,7 +132,7 @@ def test_text_that_is_not_written_yet_is_dropped_with_its_attempt():
             time.sleep(0.005)
         driver.text("what a filter withheld")
         driver.event(SOURCES)
-        driver.settle(RequestSpend(), timeout_s=0.05)
+        driver.fail(RequestSpend(), timeout_s=0.05)
     assert "withheld" not in str(world.log.read(KEY))
 
 
@@ -151,10 +151,10 @@ def test_settling_gives_up_when_the_store_is_down_and_raises_what_stopped_the_de
     world.log.before = before
     with world.driver as driver:
         driver.event(SOURCES)
-        driver.settle(RequestSpend(), timeout_s=0.01)
+        driver.fail(RequestSpend(), timeout_s=0.01)
         assert world.stopped.wait(30)
         with pytest.raises(DeliveryUnavailable):
-            driver.settle(RequestSpend(), timeout_s=10)
+            driver.fail(RequestSpend(), timeout_s=10)
 
 
 def test_text_that_outgrows_the_log_stops_the_delivery():

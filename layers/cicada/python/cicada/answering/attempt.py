@@ -69,7 +69,7 @@ from cicada.usage.reservations import left_after
 
 logger = logging.getLogger(__name__)
 
-SETTLE_S = 2.0
+STORE_PROGRESS_S = 2.0
 """How long a failed attempt may take to store what the next ones can use."""
 UNCHECKED = Degraded(
     code=GuardrailUnavailable.code, message="The guardrail could not be asked: not all of this answer was checked."
@@ -477,7 +477,7 @@ def _limits_after(head: RequestHead, spent: RequestSpend) -> tuple[LimitState, .
 def _store_progress(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
     """Store what a failed attempt has spent, and what the next ones can use: the completed question, the passages."""
     try:
-        driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)
+        driver.fail(attempt_budget.spent, timeout_s=STORE_PROGRESS_S)
     except (CicadaError, Fenced):
         if not error.final:  # otherwise the ending finds out
             raise

@@ -116,7 +116,7 @@ class DeliveryDriver:
             if not done:
                 raise DeliveryUnavailable(f"the last event was not stored within {timeout_s} s")
 
-    def settle(self, spent: RequestSpend, *, timeout_s: float) -> None:
+    def fail(self, spent: RequestSpend, *, timeout_s: float) -> None:
         """The attempt has failed after it ``spent`` so much: drop unwritten text, wait until the events are written."""
         with self._changed:
             self._outbox.fail(spent)

@@ -22,20 +22,16 @@ from dataclasses import asdict
 from typing import Any
 
 from botocore.config import Config
-from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, NotReserved, StoreFault
 from cicada.delivery.record import (
-    Changed,
     Commit,
     LogEntry,
-    Question,
     RequestHead,
     RequestKey,
-    RequestSpend,
-    Standalone,
     Subscriber,
 )
+from cicada.delivery.stored_heads import dump_changes, dump_subscribers, inline_event, load_entries, load_head
 from cicada.dynamodb import (
     CONDITION_FAILED,
     Cancelled,
@@ -44,13 +40,13 @@ from cicada.dynamodb import (
     attributes,
     faults_as,
     queried,
+    read_item,
     transact,
 )
 from cicada.errors import RequestUnknown
-from cicada.protocol.events import StrategyFailure
 from cicada.usage.accounts import Window
-from cicada.usage.dynamodb import counting, dump_reservation, load_reservation, reserving, settling
-from cicada.usage.reservations import Amount, Claim, Reservation
+from cicada.usage.dynamodb import counting, dump_reservation, reserving, settling
+from cicada.usage.reservations import Claim, Reservation
 
 INLINE_BYTES = 2 * 1024
 """Events up to this many UTF-8 bytes are stored in the head item."""
@@ -68,10 +64,6 @@ STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "stand
 
 _CONTENTION_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 """About how long to wait after transactions that met others on the same accounts."""
-
-_STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
-_CHANGED: TypeAdapter[Changed] = TypeAdapter(Changed)
-_FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
 
 
 class DynamoDbLog:
@@ -108,14 +100,14 @@ class DynamoDbLog:
                 retained_until=head.expires_at,
             ),
             **_ttl(head),
-            **_subscribed(head.subscribers),
-            "log": {"M": {"1": _inline(0, accepted)}},
+            **dump_subscribers(head.subscribers),
+            "log": {"M": {"1": inline_event(0, accepted)}},
         }
         if head.reservation is not None:
             reservation = {**_key(head.key, _RESERVATION), **listed, **_ttl(head)}
             self._create_reserved(head, head.reservation, self._new(item), self._new(reservation), claims)
             return
-        with _conflicts(head.key, lambda key, item: (_head(key, item), ())):  # the port promises no entries
+        with _conflicts(head.key, lambda key, item: (load_head(key, item), ())):  # the port promises no entries
             self._client.put_item(**self._new({**item, **listed}))
 
     def _new(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +134,7 @@ class DynamoDbLog:
         except Cancelled as cancelled:
             stored, *others = cancelled.items
             if cancelled.codes[0] == CONDITION_FAILED and stored is not None:
-                raise Conflict(_head(head.key, stored), ()) from cancelled
+                raise Conflict(load_head(head.key, stored), ()) from cancelled
             changed = {
                 claim.account.item(reserved.month): item or {}
                 for claim, item, code in zip(claims, others[1:], cancelled.codes[2:], strict=True)
@@ -182,16 +174,16 @@ class DynamoDbLog:
         item = self._item(key, _HEAD)
         if item is None:
             raise RequestUnknown(key.request_id)
-        return _head(key, item)
+        return load_head(key, item)
 
     def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         """See the port."""
         items = self._items(key)
-        return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
+        return load_head(key, items[_HEAD]), load_entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
 
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         """See the port."""
-        changes = _changes(commit)
+        changes = dump_changes(commit)
         names = {"#state": "state", "#attempt": "attempt", "#last": "last_seq"}
         values: dict[str, Any] = {
             ":open": {"S": "open"},
@@ -288,7 +280,7 @@ class DynamoDbLog:
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         """See the port."""
-        new, old = _subscribed(subscribers), _subscribed(head.subscribers)
+        new, old = dump_subscribers(subscribers), dump_subscribers(head.subscribers)
         return self._update(
             head.key,
             "SET #subscribers = :new, #until = :until",
@@ -311,13 +303,13 @@ class DynamoDbLog:
                 ReturnValues="ALL_NEW",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
-        return _head(key, done["Attributes"])
+        return load_head(key, done["Attributes"])
 
     def _place(self, head: RequestHead, entry: LogEntry) -> dict[str, Any]:
         """An event's value in the head's log: the event, or a reference to the item that is written here for it."""
         body = entry.body.encode()
         if len(body) <= INLINE_BYTES:
-            return _inline(entry.attempt, entry.body)
+            return inline_event(entry.attempt, entry.body)
         # Two writers may try the same place, such as a worker and a cancellation: neither may replace the other's item.
         sk = f"{_EVENT}{entry.seq}#{entry.attempt}#{zlib.crc32(body):08x}"
         with faults_as(StoreFault):
@@ -343,14 +335,11 @@ class DynamoDbLog:
         return items
 
     def _item(self, key: RequestKey, sk: str) -> Item | None:
-        with faults_as(StoreFault):
-            found = self._client.get_item(TableName=self._table, Key=_key(key, sk), ConsistentRead=True)
-        item: Item | None = found.get("Item")
-        return item
+        return read_item(self._client, StoreFault, self._table, _key(key, sk))
 
     def _logged(self, key: RequestKey, head: Item) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         try:
-            return _head(key, head), _entries(head, lambda sk: _body(key, self._item(key, sk)))
+            return load_head(key, head), load_entries(head, lambda sk: _body(key, self._item(key, sk)))
         except RequestUnknown:  # its text was withdrawn meanwhile, if it is still there
             return self.read(key)
 
@@ -367,47 +356,6 @@ def _conflicts(
         if failed.item is None:
             raise RequestUnknown(key.request_id) from failed
         raise Conflict(*logged(key, failed.item)) from failed
-
-
-def _changes(commit: Commit) -> dict[str, Any]:
-    """The head's attributes that a commit replaces; its log grows beside them."""
-    changes = attributes(
-        last_seq=commit.last_seq if commit.bodies else None,
-        state=commit.state if commit.state != "open" else None,
-        lease_until=commit.lease_until,
-        withdrawn=1 if commit.log else None,
-        standalone=_STANDALONE.dump_json(commit.standalone).decode() if commit.standalone else None,
-        **_spent_attributes(commit.spent),
-        changed=_CHANGED.dump_json(commit.changed).decode() if commit.changed else None,
-    )
-    if (claim := commit.claim) is not None:
-        changes |= attributes(
-            attempt=claim.attempt,
-            strategy=claim.strategy,
-            execution=claim.execution,
-            worker=claim.worker,
-            failed=_FAILURES.dump_json(claim.failed, by_alias=True).decode(),
-            reserved_calls=claim.reserved_calls,
-        )
-    return changes
-
-
-def _spent_attributes(spent: RequestSpend | None) -> dict[str, str]:
-    # Two attributes: while a deployment rolls out, older releases read the first as it is.
-    if spent is None:
-        return {}
-    known = {name: getattr(spent, name) for name in ("calls", "input_tokens", "output_tokens", "usd")}
-    counted = {"known_usd": spent.known_usd, "unreported": spent.unreported}
-    return {"spent": json.dumps(known), "counted": json.dumps(counted)}
-
-
-def _spent(item: Item) -> RequestSpend:
-    if "spent" not in item:
-        return RequestSpend()
-    counted = json.loads(item["counted"]["S"]) if "counted" in item else {}
-    known = json.loads(item["spent"]["S"])
-    usd = counted.get("known_usd", known["usd"] or 0.0)
-    return RequestSpend(**known, known_usd=usd, unreported=Amount(*counted.get("unreported", (0, 0))))
 
 
 def _pk(key: RequestKey) -> str:
@@ -432,69 +380,3 @@ def _body(key: RequestKey, item: Item | None) -> str:
     if item is None:  # deleted after its retention, before its head
         raise RequestUnknown(key.request_id)
     return str(item["body"]["S"])
-
-
-def _subscribed(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
-    # The expiries are an attribute of their own: while a deployment rolls out, older releases read the list as it is.
-    return {
-        "subscribers": {"L": [{"S": one.connection_id} for one in subscribers]},
-        "subscribed_until": {"M": attributes(**{one.connection_id: one.expires_at for one in subscribers})},
-    }
-
-
-def _subscribers(item: Item) -> tuple[Subscriber, ...]:
-    until = item["subscribed_until"]["M"] if "subscribed_until" in item else {}
-    ids = [value["S"] for value in item["subscribers"]["L"]]
-    return tuple(Subscriber(one, int(until[one]["N"]) if one in until else None) for one in ids)
-
-
-def _inline(attempt: int, body: str) -> dict[str, Any]:
-    return {"M": {"a": {"N": str(attempt)}, "b": {"S": body}}}
-
-
-def _entries(item: Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...]:
-    entries = (
-        LogEntry(
-            int(seq),
-            int(value["M"]["a"]["N"]),
-            value["M"]["b"]["S"] if "b" in value["M"] else fetch(value["M"]["r"]["S"]),
-        )
-        for seq, value in item["log"]["M"].items()
-    )
-    return tuple(sorted(entries, key=lambda entry: entry.seq))
-
-
-def _head(key: RequestKey, item: Item) -> RequestHead:
-    question = json.loads(item["question"]["S"])
-    return RequestHead(
-        key=key,
-        question=Question(
-            query=question["query"],
-            session_id=question["session_id"],
-            collections=tuple(question["collections"]),
-            episodes=tuple(question["episodes"]),
-            top_k=question["top_k"],
-            tenant=question.get("tenant"),
-            groups=tuple(question.get("groups", ())),
-        ),
-        origin=item["origin"]["S"],
-        accepted_at_ms=int(item["accepted_at_ms"]["N"]),
-        expires_at=int(item["retained_until"]["N"]),
-        state=item["state"]["S"],
-        attempt=int(item["attempt"]["N"]),
-        strategy=item.get("strategy", {}).get("S"),
-        execution=item.get("execution", {}).get("S"),
-        worker=item.get("worker", {}).get("S"),
-        lease_until=int(item["lease_until"]["N"]),
-        failed=_FAILURES.validate_json(item["failed"]["S"]) if "failed" in item else (),
-        reserved_calls=int(item.get("reserved_calls", {}).get("N", 0)),
-        takeovers=int(item.get("takeovers", {}).get("N", 0)),
-        standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
-        spent=_spent(item),
-        changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
-        last_seq=int(item["last_seq"]["N"]),
-        log_bytes=int(item["log_bytes"]["N"]),
-        withdrawn="withdrawn" in item,
-        subscribers=_subscribers(item),
-        reservation=load_reservation(item["reservation"]["S"]) if "reservation" in item else None,
-    )

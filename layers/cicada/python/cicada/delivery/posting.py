@@ -102,15 +102,7 @@ def end_request(
             head, entries = conflict.head, conflict.entries
             if not has_landed(commit, head, entries):
                 continue
-        log_event(
-            logger,
-            "ended",
-            "request ended with an error",
-            request_id=head.key.request_id,
-            code=terminal.code,
-            attempt=head.attempt,
-            failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
-        )
+        _log_ended(head, terminal)
         for post in _posts(head, commit, spare):
             if post_frames(connections, post, now_s) in ("gone", "expired"):
                 forget_subscriber(log, head, post.subscriber.connection_id)
@@ -120,6 +112,18 @@ def end_request(
             _purge(log, head)
         return True
     raise DeliveryUnavailable("the log keeps changing")
+
+
+def _log_ended(head: RequestHead, terminal: Failed) -> None:
+    log_event(
+        logger,
+        "ended",
+        "request ended with an error",
+        request_id=head.key.request_id,
+        code=terminal.code,
+        attempt=head.attempt,
+        failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
+    )
 
 
 def settle(log: RequestLog, head: RequestHead) -> bool:
