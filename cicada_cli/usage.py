@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from cicada_cli.text import counted
 from cicada_cli.user_pool import UserPool, UserPoolFault
 
 if TYPE_CHECKING:
-    from cicada.usage.accounts import Account, Use
+    from cicada.usage.accounts import Account
     from cicada.usage.limits import Limits, LimitState
     from cicada.usage.records import DynamoDbUsageRecords, MonthOfUse, Overrides
 
@@ -135,30 +135,18 @@ class Reading:
         if limits is None or not self.is_now:
             return ()
         window = Window.at(self.now.timestamp())
-        used = _used(use.on(window.day), window.minute)
+        used = use.on(window.day)
         return tuple(
             LimitState(
                 account=account.kind,
                 group=account.name if account.kind == "group" else None,
                 limit=name,
                 most=most / (MICRO if is_money(name) else 1),
-                left=max(0, most - used[name]) / (MICRO if is_money(name) else 1),
+                left=max(0, most - used.counted(name, window.minute)) / (MICRO if is_money(name) else 1),
                 resets_at_ms=window.ends_at_ms(name),
             )
             for name, most in limits.stated.items()
         )
-
-
-def _used(use: Use, minute: int) -> Mapping[str, int]:
-    """What is used of each limit, with what is reserved."""
-    return {
-        "requestsMinute": use.minute_requests if use.minute >= minute else 0,
-        "requestsOpen": use.open,
-        "tokensDay": use.day_tokens,
-        "tokensMonth": use.tokens,
-        "usdDay": use.day_microusd,
-        "usdMonth": use.microusd,
-    }
 
 
 # --- all users ---

@@ -82,6 +82,32 @@ def read_items(
     raise fault(f"{len(left)} items could not be read")
 
 
+def read_item(client: Any, fault: type[Exception], table: str, key: Mapping[str, Any]) -> Item | None:
+    """An item by a consistent read; None if it does not exist."""
+    with faults_as(fault):
+        found = client.get_item(TableName=table, Key=key, ConsistentRead=True)
+    item: Item | None = found.get("Item")
+    return item
+
+
+def scanned(
+    client: Any,
+    fault: type[Exception],
+    *,
+    after_page: Callable[[Mapping[str, Any]], None] = lambda _page: None,
+    **scan: Any,
+) -> Iterator[Item]:
+    """The items of a Scan, page by page; ``after_page`` is called with each page that another follows."""
+    while True:
+        with faults_as(fault):
+            page = client.scan(**scan)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        after_page(page)
+
+
 def queried(client: Any, fault: type[Exception], *, limit: int | None = None, **query: Any) -> Iterator[Item]:
     """The items of a Query, at most ``limit``, page by page: a page ends at 1 MB whether or not there is more."""
     found = 0

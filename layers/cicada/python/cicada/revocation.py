@@ -10,7 +10,7 @@ import hashlib
 import logging
 from typing import Any, Protocol
 
-from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as
+from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as, read_item
 from cicada.errors import DeliveryUnavailable, Unauthorized
 from cicada.identity import Caller
 
@@ -54,9 +54,7 @@ class DynamoDbRevocations:
 
     def not_before(self, subject: str) -> int | None:
         """See the port. Strongly consistent: a revocation holds from the next frame on."""
-        with faults_as(RevocationFault):
-            found = self._client.get_item(TableName=self._table, Key=marker_key(subject), ConsistentRead=True)
-        return not_before_of(found.get("Item"))
+        return not_before_of(read_item(self._client, RevocationFault, self._table, marker_key(subject)))
 
     def revoke(self, subject: str, *, up_to: int) -> None:
         """See the port."""

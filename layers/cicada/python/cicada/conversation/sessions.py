@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
-from cicada.dynamodb import ConditionFailed, attributes, faults_as, if_unchanged
+from cicada.dynamodb import ConditionFailed, attributes, faults_as, if_unchanged, read_item
 
 
 class SessionChanged(Exception):
@@ -59,9 +59,7 @@ class DynamoDbSessions:
 
     def read(self, key: SessionKey) -> Stored:
         """See the port."""
-        with faults_as(StoreFault):
-            found = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
-        return _stored(found.get("Item"))
+        return _stored(read_item(self._client, StoreFault, self._table, _key(key)))
 
     def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
         """See the port.

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from botocore.config import Config
 
-from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, attributes, faults_as, transact
+from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, attributes, faults_as, read_item, scanned, transact
 from cicada.identity import owner_of
 
 Kind = Literal[
@@ -164,16 +164,15 @@ class OwnedItems:
             "ConsistentRead": True,
             "ReturnConsumedCapacity": "TOTAL",
         }
-        while True:
-            begun = time.monotonic()
-            with faults_as(PersonalDataFault):
-                page = self._client.scan(**scan)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        begun = time.monotonic()
+
+        def pace(page: Mapping[str, Any]) -> None:
+            nonlocal begun
             units = page.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
             self._sleep(max(0.0, units / MAX_UNITS_PER_S - (time.monotonic() - begun)))
+            begun = time.monotonic()
+
+        yield from scanned(self._client, PersonalDataFault, after_page=pace, **scan)
 
     # --- deleting ---
 
@@ -243,9 +242,7 @@ class OwnedItems:
 
     def progress(self) -> Progress:
         """How far the erasure has come."""
-        with faults_as(PersonalDataFault):
-            found = self._client.get_item(TableName=self._table, Key=self._progress_key, ConsistentRead=True)
-        return _progress(found["Item"])
+        return _progress(read_item(self._client, PersonalDataFault, self._table, self._progress_key) or {})
 
     def end(self) -> None:
         """Forget the progress of an erasure that is complete."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
-from cicada.dynamodb import Item, faults_as, if_unchanged, queried
+from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, if_unchanged, queried, read_item, transact
 from cicada.errors import ProfilesUnavailable
 from cicada.profiles.heads import Listed, StoredHead, head_of
 from cicada.profiles.record import ProfileRecord
@@ -57,14 +56,11 @@ class DynamoDbProfiles:
         puts = self._puts(subject, record, over)
         for _ in range(_TRIES):
             try:
-                self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+                transact(self._client, ProfilesUnavailable, [{"Put": put} for put in puts])
                 return
-            except (ClientError, BotoCoreError) as error:
-                why = _cancelled_by(error)
-                if "ConditionalCheckFailed" in why:
-                    raise RecordChanged(record.id) from error
-                if "TransactionConflict" not in why:
-                    raise ProfilesUnavailable(str(error)) from error
+            except Cancelled as cancelled:
+                if CONDITION_FAILED in cancelled.codes:
+                    raise RecordChanged(record.id) from cancelled
         raise ProfilesUnavailable("the profile is being written by another request")
 
     def _puts(self, subject: str, record: ProfileRecord, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -93,10 +89,7 @@ class DynamoDbProfiles:
         raise ProfilesUnavailable("the profile is being written by another request")
 
     def _item(self, key: dict[str, Any]) -> Item | None:
-        with faults_as(ProfilesUnavailable):
-            found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        item: Item | None = found.get("Item")
-        return item
+        return read_item(self._client, ProfilesUnavailable, self._table, key)
 
     def _queried(self, subject: str, after: str, limit: int, **projection: Any) -> list[Item]:
         """Small items in the order of their ids. A Query returns at most 1 MB, so pages are read on."""
@@ -117,12 +110,6 @@ class DynamoDbProfiles:
             **start,
         )
         return list(items)
-
-
-def _cancelled_by(error: Exception) -> set[str]:
-    """The codes of a cancelled transaction's writes; empty for any other fault."""
-    response = getattr(error, "response", None) or {}  # a timeout's response is None
-    return {str(reason.get("Code")) for reason in response.get("CancellationReasons", ())}
 
 
 def _key(subject: str, profile_id: str, item: str = _PROFILE) -> dict[str, Any]:

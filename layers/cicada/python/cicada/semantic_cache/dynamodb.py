@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.config import Config
 
-from cicada.dynamodb import Item, attributes, faults_as, queried
+from cicada.dynamodb import Item, attributes, faults_as, queried, read_item
 from cicada.errors import CacheUnavailable
 from cicada.semantic_cache.entries import CacheEntry
 
@@ -59,11 +59,8 @@ class DynamoDbCacheStore:
 
     def body(self, scope: str, entry_id: str) -> bytes | None:
         """See the port. A consistent read: a body that it does not find is gone."""
-        with faults_as(CacheUnavailable):
-            found = self._client.get_item(
-                TableName=self._table, Key=_key(scope, _BODY, entry_id), ConsistentRead=True
-            ).get("Item", {})
-        data = found.get("body", {}).get("B")
+        found = read_item(self._client, CacheUnavailable, self._table, _key(scope, _BODY, entry_id))
+        data = (found or {}).get("body", {}).get("B")
         return None if data is None else bytes(data)
 
     def put(self, scope: str, entry: CacheEntry, body: bytes, *, owner: str) -> None:

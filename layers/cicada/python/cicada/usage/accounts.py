@@ -18,6 +18,7 @@ epoch, ``minute_requests`` how many questions it has seen. All are whole numbers
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -124,6 +125,17 @@ def pool(kind: AccountKind, name: str = "") -> tuple[Account, ...]:
     return tuple(Account(kind, name, shard) for shard in range(POOL_SHARDS))
 
 
+COUNTERS: Mapping[LimitName, str] = {
+    "requestsMinute": "minute_requests",
+    "requestsOpen": "open",
+    "tokensDay": "day_tokens",
+    "tokensMonth": "tokens",
+    "usdDay": "day_microusd",
+    "usdMonth": "microusd",
+}
+"""The field of :class:`Use` that each limit bounds."""
+
+
 @dataclass(frozen=True)
 class Use:
     """What an account has used in a month and in one of its days, with what is reserved for open requests."""
@@ -160,6 +172,13 @@ class Use:
         }
         last = sum(use.minute_requests for use in (self, other) if use.minute == minute)
         return Use(**summed, minute=minute, minute_requests=last)
+
+    def counted(self, limit: LimitName, minute: int) -> int:
+        """What counts towards a limit in a minute, with what is reserved."""
+        if limit == "requestsMinute" and self.minute < minute:
+            return 0
+        count: int = getattr(self, COUNTERS[limit])
+        return count
 
     @property
     def used_tokens(self) -> int:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from cicada.usage.accounts import Account, expires_at, stored_name, user
-from cicada.usage.limits import LimitName
+from cicada.usage.accounts import COUNTERS, Account, expires_at, stored_name, user
 from cicada.usage.reservations import Amount, Claim, Reservation
 
 _RESERVATION: TypeAdapter[Reservation] = TypeAdapter(Reservation)
-_COUNTED_AS: Mapping[LimitName, str] = {
-    "requestsOpen": "open",
-    "tokensDay": "day_tokens",
-    "tokensMonth": "tokens",
-    "usdDay": "day_microusd",
-    "usdMonth": "microusd",
-}
 
 
 def dump_reservation(reservation: Reservation) -> str:
@@ -82,8 +73,8 @@ def reserving(table: str, reservation: Reservation, claim: Claim) -> dict[str, A
     update.add("reserved_microusd", reservation.most.microusd)
     _add_amount(update, reservation.most)
     for limit, most in claim.at_most.items():
-        if limit in _COUNTED_AS:
-            update.require(_COUNTED_AS[limit], "<=", most, or_none=True)
+        if limit != "requestsMinute":
+            update.require(COUNTERS[limit], "<=", most, or_none=True)
     if claim.minute is not None and claim.first_of_minute:
         update.require("minute", "<", claim.minute, or_none=True)
         update.put("minute", claim.minute)

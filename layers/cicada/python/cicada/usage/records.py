@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from cicada.dynamodb import ConditionFailed, Item, faults_as, queried
+from cicada.dynamodb import ConditionFailed, Item, faults_as, queried, read_item, scanned
 from cicada.usage.accounts import Account, Use, stored_name
 from cicada.usage.limits import Limits
 
@@ -109,20 +109,11 @@ class DynamoDbUsageRecords:
             "FilterExpression": "begins_with(pk, :users) AND sk = :month",
             "ExpressionAttributeValues": {":users": {"S": _USERS}, ":month": {"S": month}},
         }
-        while True:
-            with faults_as(UsageFault):
-                page = self._client.scan(**scan)
-            for item in page["Items"]:
-                yield item["pk"]["S"].removeprefix(_USERS), MonthOfUse.of([item])
-            if "LastEvaluatedKey" not in page:
-                return
-            scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        for item in scanned(self._client, UsageFault, **scan):
+            yield item["pk"]["S"].removeprefix(_USERS), MonthOfUse.of([item])
 
     def _item(self, key: Mapping[str, Any]) -> Item | None:
-        with faults_as(UsageFault):
-            found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        item: Item | None = found.get("Item")
-        return item
+        return read_item(self._client, UsageFault, self._table, key)
 
     def _swap(self, account: Account, change: Callable[[Limits], Limits]) -> Limits:
         """Replace an override by what is made of it, if nobody else does so meanwhile."""

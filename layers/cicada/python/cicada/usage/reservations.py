@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple
 
 from cicada.dynamodb import Item
@@ -163,24 +164,11 @@ class _Room:
         self._carried = [
             Use.of(items.get(account.item(earlier), {}), 1).open if earlier else 0 for account in bound.accounts
         ]
-        self._counts = {limit: self._counted(limit) for limit in bound.limits}
+        self._counts = {limit: [use.counted(limit, window.minute) for use in self._uses] for limit in bound.limits}
+        if "requestsOpen" in bound.limits:
+            self._counts["requestsOpen"] = list(map(add, self._counts["requestsOpen"], self._carried))
         active = 1 if bound.kind == "user" else _active_shards(bound.limits, needs)
         self._parts = {limit: parts(self._counts[limit], most, active) for limit, most in bound.limits.items()}
-
-    def _counted(self, limit: LimitName) -> list[int]:
-        match limit:
-            case "requestsMinute":
-                return [use.minute_requests if use.minute >= self._window.minute else 0 for use in self._uses]
-            case "requestsOpen":
-                return [use.open + before for use, before in zip(self._uses, self._carried, strict=True)]
-            case "tokensDay":
-                return [use.day_tokens for use in self._uses]
-            case "tokensMonth":
-                return [use.tokens for use in self._uses]
-            case "usdDay":
-                return [use.day_microusd for use in self._uses]
-            case "usdMonth":
-                return [use.microusd for use in self._uses]
 
     def _fits(self, limit: LimitName, shard: int) -> bool:
         return self._counts[limit][shard] + self._needs[limit] <= self._parts[limit][shard]
