@@ -36,7 +36,7 @@ from stacks.answering import PROCESSOR_TIMEOUT_S
 from tests.support.dynamodb import TABLE, requests_table
 from tests.support.memory import InMemoryConnections
 from tests.support.personal_data import Resident
-from tests.support.questions import NOW_S
+from tests.support.questions import NOW_S, beginning
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "personal-data.schema.json"
 WORD = "Zweibrücken"
@@ -215,6 +215,22 @@ def test_the_last_reading_begins_when_no_function_that_began_before_can_write(wo
     assert world.now_s == lease + WORKER_S
     world.erase("nobody")
     assert world.now_s == lease + WORKER_S + PROCESSOR_S
+
+
+def test_a_worker_that_begins_while_the_table_is_read_is_waited_for(world: World) -> None:
+    mara = Resident(world.client, "mara", WORD)
+    head = mara.ask(1)
+    began: list[float] = []
+
+    def begin(_n: int) -> None:
+        if world.wire.calls[-1] == "scan" and not began:
+            world.now_s += 100  # a large table
+            mara.log.commit(head, beginning(head))
+            began.append(world.now_s)
+
+    world.wire.after = begin
+    world.erase("mara")
+    assert world.now_s >= began[0] + WORKER_S
 
 
 READERS = Account("group", "readers", 0)

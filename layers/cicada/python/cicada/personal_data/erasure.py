@@ -14,6 +14,7 @@ when it is run again, and its receipt counts all runs.
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -92,9 +93,12 @@ class Erasure:
             if not owned and reading_at_s >= quiet_at_s:
                 return self._ended()
             if owned:
+                held = self._end(owned)
                 quiet_at_s = max(quiet_at_s, *map(_workers_gone_at_s, owned))
+                if any(map(_was_open, owned)):  # a worker can have begun since the request was read
+                    quiet_at_s = max(quiet_at_s, math.ceil(self.now_s()) + WORKER_S)
                 self.items.quiet_from(quiet_at_s)
-                due = _deletable(owned, self._end(owned))
+                due = _deletable(owned, held)
                 self.items.delete(due)
                 self.on_step(f"deleted {len(due)} items")
             self._wait(quiet_at_s)
@@ -107,7 +111,7 @@ class Erasure:
         """
         reserved = {one.request_id for one in owned if one.kind == "reservations"}
         due = [one for one in owned if one.kind == "requests"]
-        due = [one for one in due if one.item["state"]["S"] == "open" or one.request_id in reserved]
+        due = [one for one in due if _was_open(one) or one.request_id in reserved]
         return frozenset(one.request_id for one in due if not self._ended_one(one, one.request_id in reserved))
 
     def _ended_one(self, one: OwnedItem, reserved: bool) -> bool:
@@ -163,6 +167,10 @@ def _deletable(owned: Sequence[OwnedItem], held: Collection[str]) -> Sequence[Ow
         if one.kind not in OF_A_REQUEST
         or (one.request_id not in held and not (one.kind == "reservations" and one.request_id in settled))
     ]
+
+
+def _was_open(owned: OwnedItem) -> bool:
+    return owned.kind == "requests" and owned.item["state"]["S"] == "open"
 
 
 def _workers_gone_at_s(owned: OwnedItem) -> int:
