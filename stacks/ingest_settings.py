@@ -14,9 +14,8 @@ from cicada.corpus.chunking.options import (
     ChunkOptions,
 )
 from cicada.ingest.contracts import EnrichmentOptions
+from cicada.rights import CollectionName
 from stacks.answer_settings import Group, TextModelId
-
-CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 
 
 class LoadingRulesSettings(Group):

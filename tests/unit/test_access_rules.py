@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from cicada.corpus.declared.parsing import read_declaration
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.access_rules import ACCESS_KEY, StoredAccessRules, change_readers, declare_readers
 from cicada.index.ports import PreconditionFailed
+from cicada.ingest.incoming.places import is_collection
 from cicada.rights import AccessRules, ConfiguredAccess
 from tests.support.declared import declared_yaml
 from tests.support.object_stores import InMemoryStore
@@ -124,3 +127,10 @@ def test_the_documents_examples_are_what_is_read():
     store = InMemoryStore()
     store.write(ACCESS_KEY, stored.encode(), replaces=None)
     assert StoredAccessRules(store, configured).rules().readers["session_notes"] == ("gms",)
+
+
+@pytest.mark.parametrize("name", [unicodedata.normalize("NFD", "café"), "a\u200db", "notes\n", ""])
+def test_a_rule_for_a_name_that_no_collection_can_have_is_refused(name):
+    assert not is_collection(name)
+    with pytest.raises(ValidationError):
+        ConfiguredAccess(collections={name: ("gm",)})

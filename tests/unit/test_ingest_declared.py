@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +11,7 @@ from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.access_rules import ACCESS_KEY, StoredAccessRules
 from cicada.index.manifest import CURRENT_KEY
 from cicada.index.reader import IndexReader
-from cicada.index.versions import must_be_published, read_current
+from cicada.index.versions import must_be_published, read_current, restore
 from cicada.index.writer import IndexWriter
 from cicada.ingest.arrivals import KEPT_SECTIONS
 from cicada.ingest.contracts import EnrichmentOptions
@@ -19,9 +20,10 @@ from cicada.ingest.estimating import estimate_load
 from cicada.ingest.loading import load_documents, scripts_alone, unload
 from cicada.ingest.scripts import load_script
 from cicada.ingest.sources import source_files
+from cicada.retrieval.knowledge.contracts import catalogue_of
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
-from cicada.rights import EVERYTHING
+from cicada.rights import EVERYTHING, ConfiguredAccess
 from cicada_cli.load_view import words_of_ingest, words_of_script
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
@@ -326,3 +328,60 @@ def test_a_rule_that_cannot_be_stored_publishes_nothing(store, tmp_path):
     with pytest.raises(IndexCorrupt):
         load(shelf(tmp_path, restricted("gms")), store)
     assert read_current(store) is None
+
+
+def test_rights_of_before_a_load_do_not_open_what_it_closes(store, tmp_path):
+    """An attempt that has resolved its rights meets a version that was published afterwards."""
+    load(shelf(tmp_path / "a", {"open.md": "All may read this."}), store)
+    before = StoredAccessRules(store).rules()
+    load(shelf(tmp_path / "b", restricted("gms")), store)
+    manifest = must_be_published(store).manifest
+    assert [manifest.readable_by(before.readable(groups)) for groups in ((), ("gms",))] == [set(), {"shelf"}]
+    assert manifest.readable_by(EVERYTHING) == {"shelf"}
+    assert catalogue_of(manifest, before.readable(())).collections == ()
+    wins = StoredAccessRules(store, ConfiguredAccess(collections={"shelf": ("players",)})).rules()
+    assert manifest.readable_by(wins.readable(("players",))) == {"shelf"}
+
+
+def test_a_roll_back_brings_the_rule_of_a_deleted_collection_back(store, tmp_path):
+    load(shelf(tmp_path, restricted("gms")), store)
+    version = must_be_published(store).manifest.version
+    unload(store, WordEmbedder(), "shelf", [*TEXTS, "collection.yaml"])
+    assert (rule(store), must_be_published(store).manifest.collections) == (None, ())
+    restore(store, version)
+    assert (rule(store), must_be_published(store).manifest.collections) == (("gms",), ("shelf",))
+
+
+def test_a_roll_back_leaves_a_later_rule_as_it_is(store, tmp_path):
+    load(shelf(tmp_path, restricted("gms", "players")), store)
+    version = must_be_published(store).manifest.version
+    load(shelf(tmp_path, restricted("gms")), store)
+    restore(store, version)
+    assert rule(store) == ("gms",)
+
+
+class Interrupted(InMemoryStore):
+    """Another load comes between a load's version and its rule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then: Callable[[], object] | None = None
+
+    def write(self, key, data, *, replaces):
+        etag = super().write(key, data, replaces=replaces)
+        if key == CURRENT_KEY and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return etag
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_a_load_that_ends_late_does_not_open_what_another_has_closed(tmp_path, script):
+    store = Interrupted()
+    load(shelf(tmp_path / "a", restricted("gms")), store)
+    closed = shelf(tmp_path / "b", {**restricted("gms"), "secret.md": "Secret."})
+    opening = shelf(tmp_path / "c", {"e.jsonl": script_of({"m": "Hm."})} if script else DECLARED)
+    store.then = lambda: load(closed, store)
+    load_script([opening], "shelf", store, WordEmbedder()) if script else load(opening, store)
+    assert "Secret." in {one.text for one in search(store)}
+    assert rule(store) == ("gms",)

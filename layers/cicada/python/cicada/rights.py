@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 GROUP_NAME = r"^[^\s,\x00-\x1f]([^,\x00-\x1f]{0,126}[^\s,\x00-\x1f])?$"
 GroupName = Annotated[str, StringConstraints(pattern=GROUP_NAME)]
 """A group's name; commas are left out because groups are passed on as a list with commas."""
-CollectionName = Annotated[str, StringConstraints(pattern=r"^\w[\w-]{0,63}$")]
+COLLECTION_NAME = r"\w[\w-]{0,63}"
+
+
+def _as_collections_are_called(name: str) -> str:
+    """Pydantic's patterns also fit letters with marks of their own, which no collection has: a rule would be idle."""
+    if re.fullmatch(COLLECTION_NAME, name) is None:
+        raise PydanticCustomError("no_collection", "must be a collection's name, with letters in composed form (NFC)")
+    return name
+
+
+CollectionName = Annotated[
+    str, StringConstraints(pattern=f"^{COLLECTION_NAME}$"), AfterValidator(_as_collections_are_called)
+]
 """As a collection of the index can be called."""
 Readers = tuple[str, ...]
 """The groups that may read a collection; a member of any may. Empty: nobody may."""
@@ -28,10 +42,21 @@ class Readable:
     exceptions: frozenset[str] = frozenset()
     groups: tuple[str, ...] | None = field(default=None, compare=False)
     """The asker's groups, for a search engine with access rules of its own; None for an administrator."""
+    ruled: frozenset[str] = field(default=frozenset(), compare=False)
+    """The collections that had a rule when these rights were made."""
 
     def allows(self, collection: str) -> bool:
         """Whether the asker may read a collection."""
         return self.others != (collection in self.exceptions)
+
+    def allows_declared(self, collection: str, readers: Readers | None) -> bool:
+        """Whether the asker may read a collection in a version in which it declares these readers.
+
+        The version can have been published after these rights were made: without a rule, its own declaration counts.
+        """
+        if readers is not None and self.groups is not None and collection not in self.ruled:
+            return self.allows(collection) and not frozenset(readers).isdisjoint(self.groups)
+        return self.allows(collection)
 
     def among(self, collections: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         """For an engine that filters by names: the collections to search, None for all but the second ones.
@@ -68,7 +93,7 @@ class AccessRules:
         others = self.default == "everybody"
         mine = frozenset(groups)
         differing = {name for name, readers in self.readers.items() if bool(mine.intersection(readers)) != others}
-        return Readable(others, frozenset(differing), groups)
+        return Readable(others, frozenset(differing), groups, frozenset(self.readers))
 
 
 class ConfiguredAccess(BaseModel):

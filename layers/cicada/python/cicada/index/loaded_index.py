@@ -114,7 +114,7 @@ class LoadedIndex:
         A segment has one collection, and statistics are those of a search's segments. So whatever is made from a view
         equals, score by score, what an index without the other collections gives.
         """
-        seen = frozenset(filter(readable.allows, self.manifest.collections))
+        seen = self.manifest.readable_by(readable)
         if len(seen) == len(self.manifest.collections):
             return self
         view = self.views.get(seen)

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.rights import Readable
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # A SHA-256 digest in lower-case hexadecimal
 Count = Annotated[int, Field(ge=0)]
@@ -167,6 +168,11 @@ class Manifest(IndexModel):
     def collections(self) -> tuple[str, ...]:
         """The version's collections in the order of their first segments."""
         return tuple(dict.fromkeys(segment.collection for segment in self.segments))
+
+    def readable_by(self, readable: Readable) -> frozenset[str]:
+        """Those of the version's collections that an asker may read."""
+        declared = {one.collection: one.readers for one in self.declarations}
+        return frozenset(name for name in self.collections if readable.allows_declared(name, declared.get(name)))
 
     def of_collection(self, collection: str) -> tuple[SegmentEntry, ...]:
         """The segments of one collection, in order."""

@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from cicada.errors import IndexCorrupt, IndexMissing, PublishConflict
+from cicada.index.access_rules import change_readers
 from cicada.index.manifest import (
     CURRENT_KEY,
     SEGMENTS_PREFIX,
@@ -19,6 +21,7 @@ from cicada.index.manifest import (
     version_key,
 )
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.rights import Readers
 
 PUBLISH_ATTEMPTS = 10  # of a publication, on top of others that it does not conflict with
 KEEP_ATTEMPTS = 3  # write; replace a damaged object; write again if that object is gone meanwhile
@@ -233,6 +236,9 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
         if newest.sound and old.version == newest.manifest.version:
             return old
         _refuse_incomplete(store, old)
+        for declared in old.declarations:  # a collection that is gone has lost its rule, which comes back with it
+            if declared.readers is not None:
+                change_readers(store, declared.collection, partial(_or, declared.readers))
         manifest = old.derive(
             number=newest.manifest.number + 1 if newest.sound else next_number(store),
             created_at=now(),
@@ -245,6 +251,10 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
             continue  # garbage collection rewrites the current manifest, and may have deleted this version
         return manifest
     raise PublishConflict("the current version's manifest is being written all the time")
+
+
+def _or(declared: Readers, rule: Readers | None) -> Readers:
+    return declared if rule is None else rule
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from cicada.errors import (
     IndexMissing,
     PublishConflict,
 )
-from cicada.index.access_rules import change_readers, declare_readers
+from cicada.index.access_rules import change_readers
 from cicada.index.change import CollectionChange, exchange, replacement
 from cicada.index.collection_snapshot import CollectionSnapshot
 from cicada.index.columns import METADATA
@@ -119,7 +119,7 @@ def commit(
         change_readers(store, collection, lambda before: _narrowed(before, readers_of(declares)))
     written = _with_retries(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _unchanged(store, collection)
     if declares != "as before":
-        declare_readers(store, collection, readers_of(declares))
+        settle_readers(store, collection, readers_of(declares))
     report = _report(collection, prepared, len(quarantined), plan, written, declares)
     logger.info(
         "ingest committed",
@@ -131,6 +131,23 @@ def commit(
 def readers_of(declaration: CollectionDeclaration | None) -> Readers | None:
     """The rule of access that a collection declares; None for none."""
     return None if declaration is None else declaration.readers
+
+
+def settle_readers(store: ObjectStore, collection: str, readers: Readers | None) -> None:
+    """Make the readers of a declaration that was published a moment ago the rule of access.
+
+    If another writer has published the collection with other readers since, the rule only becomes narrower. Raises as
+    :func:`cicada.index.access_rules.change_readers`.
+    """
+
+    def settled(before: Readers | None) -> Readers | None:
+        current = read_current(store)
+        held = current is not None and collection in current.manifest.collections
+        if held and current is not None and readers_of(current.manifest.declaration(collection)) != readers:
+            return _narrowed(before, readers)
+        return readers
+
+    change_readers(store, collection, settled)
 
 
 def _narrowed(before: Readers | None, after: Readers | None) -> Readers | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
-from cicada.index.access_rules import declare_readers
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.writer import IndexWriter, WriteResult
+from cicada.ingest.committing import settle_readers
 from cicada.ingest.incoming.places import is_collection
 from cicada.models.ports import Embedder
 
@@ -57,7 +57,7 @@ def load_script(
     writer = IndexWriter(store, embedder, progress=progress)
     items = passages(collection, messages)
     written = writer.start_over(collection, items) if start_over else writer.replace(collection, items, verify=verify)
-    declare_readers(store, collection, None)  # a script that is loaded by itself declares nothing
+    settle_readers(store, collection, None)  # a script that is loaded by itself declares nothing
     return LoadReport(
         collection=collection,
         files=len(files),

@@ -19,9 +19,8 @@ from cicada.ingest.sources import RESERVED_KEYS
 from cicada.protocol.calls import CallRequest
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, ReadingRequest, SkippedStage, Word
-from cicada.rights import Readable
+from cicada.rights import CollectionName, Readable
 
-CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
 
 

@@ -8,12 +8,12 @@ from typing import Literal
 
 from cicada.corpus.declared.declaration import misplaced
 from cicada.ingest.contracts import MAX_SOURCE_CHARS
+from cicada.rights import COLLECTION_NAME
 
 INCOMING = "incoming/"  # key prefix of uploaded documents
 INGESTS = "ingests/"  # key prefix of an ingest's plan, outcomes and report
 INGESTED = "ingested/"  # key prefix of the state of each mirrored folder
 
-_COLLECTION = re.compile(r"\w[\w-]{0,63}")
 _NAME_CHARS = 40
 
 
@@ -34,7 +34,7 @@ def collection_and_source(key: str) -> tuple[str, str] | None:
 
 def is_collection(name: str) -> bool:
     """Whether a collection can have this name."""
-    return _COLLECTION.fullmatch(name) is not None
+    return re.fullmatch(COLLECTION_NAME, name) is not None
 
 
 def folder(collection: str) -> str:

@@ -127,7 +127,7 @@ class Resolver(Protocol):
 
 def catalogue_of(manifest: Manifest, readable: Readable) -> Catalogue:
     """The declarations of a version that an asker may read, from its manifest."""
-    declared = tuple(one for one in manifest.declarations if readable.allows(one.collection))
-    names = {one.collection for one in declared}
-    undeclared = sorted(one for one in manifest.collections if one not in names and readable.allows(one))
+    seen = manifest.readable_by(readable)
+    declared = tuple(one for one in manifest.declarations if one.collection in seen)
+    undeclared = sorted(seen.difference(one.collection for one in declared))
     return Catalogue(manifest.version, declared, tuple(undeclared), readable=readable)

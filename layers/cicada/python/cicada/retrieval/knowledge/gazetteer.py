@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, starmap
 from typing import Protocol
 
 from cicada.concurrency import THREADS, Concurrency
@@ -26,7 +26,7 @@ from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
-from cicada.rights import Readable
+from cicada.rights import Readable, Readers
 from cicada.text.characters import folded
 from cicada.text.terms import terms_of
 
@@ -49,19 +49,20 @@ class NameSource(Protocol):
 @dataclass(frozen=True)
 class _Held:
     index_version: str
-    collections: frozenset[str]
+    readers: Mapping[str, Readers | None]
+    """Of its collections, as these declare them."""
     readable: Readable
     """Of the question that they were read for."""
     names: KnownNames
 
     def serves(self, catalogue: Catalogue) -> bool:
         """Whether it has all collections of a catalogue, and none that may not be read; perhaps of another version."""
-        covers = all(one.collection in self.collections for one in catalogue.collections)
-        return covers and all(map(catalogue.readable.allows, self.collections))
+        covers = all(one.collection in self.readers for one in catalogue.collections)
+        return covers and all(starmap(catalogue.readable.allows_declared, self.readers.items()))
 
     def replaces(self, other: _Held) -> bool:
         """Whether whoever is served by the other is now served by this."""
-        return other.readable == self.readable and other.collections <= self.collections
+        return other.readable == self.readable and other.readers.keys() <= self.readers.keys()
 
 
 class _Making:
@@ -138,8 +139,8 @@ class IndexNames:
         catalogue = making.catalogue
         try:
             names = read_index(self._reader, catalogue.readable, lambda index: known_names(index, catalogue))[0]
-            collections = frozenset(one.collection for one in catalogue.collections)
-            made = _Held(catalogue.index_version, collections, catalogue.readable, names)
+            readers = {one.collection: one.readers for one in catalogue.collections}
+            made = _Held(catalogue.index_version, readers, catalogue.readable, names)
         except CicadaError as error:
             making.failure = error
             logger.warning("names of the index not read", extra={"code": error.code, "why": str(error)})
