@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 
@@ -92,8 +93,12 @@ def _with(source: Path, brings: Path) -> Path:
     return built(f"source_{source.name}", source_key(source, source_key(brings, brings.name)), make)
 
 
+_compiled = functools.cache(compiled)
+"""No source changes while the app is synthesised, and each stack has the library's layer: its files are read once."""
+
+
 def _code(name: str, source: Path, seen_as: str, *, local: bool) -> lambda_.Code:
-    folder = None if local else compiled(name, source, seen_as)
+    folder = None if local else _compiled(name, source, seen_as)
     if folder is None:
         return lambda_.Code.from_asset(str(source), exclude=list(NOT_CODE))
     return _as_built(folder)

@@ -6,12 +6,13 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from stacks.context import parse
-from tests.template.templates import ROOT, Synthesis, synthesise
+from tests.template.templates import ROOT, UNSTAGED, Synthesis, synthesise
 
 AUTH = {"mode": "oidc", "issuer": "https://issuer.example.org/", "audience": "cicada"}
 
@@ -112,33 +113,30 @@ def make_with(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Calla
 
 
 @pytest.fixture(scope="session")
-def make(make_with: Callable[..., Synthesis]) -> Callable[[dict[str, Any]], Synthesis]:
-    return make_with
+def make(make_with: Callable[..., Synthesis]) -> Callable[..., Synthesis]:
+    """The functions' packages, 100 MB, are not copied beside the templates, but read where they were built."""
+    return partial(make_with, **UNSTAGED)
 
 
 @pytest.fixture(scope="session")
-def make_templates(make_with: Callable[..., Synthesis]) -> Callable[..., dict[str, dict[str, Any]]]:
-    """The templates alone, by the stacks' names: the functions' packages, 100 MB, are not copied beside them."""
-
-    def templates(settings: dict[str, Any], **context: Any) -> dict[str, dict[str, Any]]:
-        return make_with(settings, **{"aws:cdk:disable-asset-staging": True}, **context).templates()
-
-    return templates
+def make_templates(make: Callable[..., Synthesis]) -> Callable[..., dict[str, dict[str, Any]]]:
+    """The templates alone, by the stacks' names."""
+    return lambda settings, **context: make(settings, **context).templates()
 
 
 @pytest.fixture(scope="session")
-def shipped(make: Callable[[dict[str, Any]], Synthesis], shipped_settings: dict[str, Any]) -> Synthesis:
-    return make(shipped_settings)
+def shipped(make_with: Callable[..., Synthesis], shipped_settings: dict[str, Any]) -> Synthesis:
+    return make_with(shipped_settings)
 
 
 @pytest.fixture(scope="session")
-def local(make: Callable[[dict[str, Any]], Synthesis], local_settings: dict[str, Any]) -> Synthesis:
-    return make(local_settings)
+def local(make_with: Callable[..., Synthesis], local_settings: dict[str, Any]) -> Synthesis:
+    return make_with(local_settings)
 
 
 @pytest.fixture(scope="session")
-def full(make: Callable[[dict[str, Any]], Synthesis], full_settings: dict[str, Any]) -> Synthesis:
-    return make(full_settings)
+def full(make_with: Callable[..., Synthesis], full_settings: dict[str, Any]) -> Synthesis:
+    return make_with(full_settings)
 
 
 @pytest.fixture(scope="session", params=["shipped", "local", "full"])

@@ -17,6 +17,9 @@ from stacks.findings import flat
 
 ROOT = Path(__file__).resolve().parents[2]
 
+UNSTAGED = {"aws:cdk:disable-asset-staging": True}
+"""The context in which the CDK leaves packages where they are: a copy of them is most of a synthesis."""
+
 FUNCTIONS = {
     "message_processor": "MessageProcessor",
     "answer": "Answer",

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +12,7 @@ from stacks.context import parse
 from stacks.environment_size import LIMIT_BYTES, check_environments
 from stacks.ingest import loading_plan
 from stacks.settings import ContextInvalid
-from tests.template.templates import FUNCTIONS, ROOT, Synthesis
+from tests.template.templates import FUNCTIONS, Synthesis
 
 
 def template(**variables: Any) -> dict[str, Any]:
@@ -59,17 +54,3 @@ def test_twenty_collections_with_rules_of_their_own_fit(shipped_settings: dict[s
     assert len(written) < 2048
     assert LoadingPlan.model_validate_json(written) == plan
     assert plan.collections.keys() == collections(20).keys()
-
-
-def test_the_app_says_which_setting_is_too_long(tmp_path: Path, local_settings: dict[str, Any]) -> None:
-    settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps(local_settings | {"ingest": {"collections": collections(100)}}))
-    environment = os.environ | {
-        "CDK_OUTDIR": str(tmp_path / "out"),
-        "CDK_CONTEXT_JSON": json.dumps({"settings": str(settings)}),
-    }
-    ended = subprocess.run(
-        [sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert ended.returncode == 1
-    assert "ingest.collections: too long" in ended.stderr

@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import app
 from stacks.settings import LOCAL_ACCOUNT
-from tests.template.templates import ROOT, Synthesis
+from tests.template.templates import ROOT, UNSTAGED, Synthesis
+from tests.template.test_environment_size import collections
 
 
 def run_app(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -23,19 +28,33 @@ def run_app(folder: Path, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the app in this process, which has read the CDK already: it fails before it makes anything. What it says."""
+
+    def run(**environment: str) -> str:
+        monkeypatch.setattr(app, "App", None)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert app.main() == 1
+        return capsys.readouterr().err
+
+    return run
+
+
 def manifest(synthesis: Synthesis) -> dict[str, Any]:
     artifacts: dict[str, Any] = json.loads((synthesis.folder / "manifest.json").read_text())["artifacts"]
     return {name: a for name, a in artifacts.items() if a["type"] == "aws:cloudformation:stack"}
 
 
-def test_unfilled_settings_end_in_a_sentence_and_not_in_a_traceback(tmp_path: Path) -> None:
+def test_unfilled_settings_end_in_a_sentence_and_not_in_a_traceback(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
     settings = tmp_path / "mine.json"
     settings.write_text('{"auth": {"mode": "oidc"}}')
-    done = run_app(tmp_path, CDK_CONTEXT_JSON=json.dumps({"settings": str(settings)}))
-    assert done.returncode == 1
-    assert "auth: issuer: is empty" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not list(tmp_path.glob("*.template.json"))
+    told = refused(CDK_CONTEXT_JSON=json.dumps({"settings": str(settings)}))
+    assert "auth: issuer: is empty" in told
+    assert "Traceback" not in told
 
 
 def test_the_local_clouds_settings_synthesise(tmp_path: Path) -> None:
@@ -51,10 +70,17 @@ def test_the_local_clouds_settings_synthesise(tmp_path: Path) -> None:
     }
 
 
-def test_the_local_clouds_settings_are_refused_with_real_credentials(tmp_path: Path) -> None:
-    done = run_app(tmp_path, CDK_CONTEXT_JSON='{"settings": "cdk.local.json"}', CDK_DEFAULT_ACCOUNT="111122223333")
+def test_the_local_clouds_settings_are_refused_with_real_credentials(refused: Callable[..., str]) -> None:
+    told = refused(CDK_CONTEXT_JSON='{"settings": "cdk.local.json"}', CDK_DEFAULT_ACCOUNT="111122223333")
+    assert "not for AWS account 111122223333" in told
+
+
+def test_the_app_says_which_setting_is_too_long(tmp_path: Path, local_settings: dict[str, Any]) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(local_settings | {"ingest": {"collections": collections(100)}}))
+    done = run_app(tmp_path / "out", CDK_CONTEXT_JSON=json.dumps({"settings": str(settings), **UNSTAGED}))
     assert done.returncode == 1
-    assert "not for AWS account 111122223333" in done.stderr
+    assert "ingest.collections: too long" in done.stderr
 
 
 def test_stacks_made_for_the_local_cloud_are_bound_to_its_account(local: Synthesis, shipped: Synthesis) -> None:

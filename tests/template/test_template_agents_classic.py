@@ -20,7 +20,7 @@ from stacks.agents_classic import offered
 from stacks.app import add_stacks
 from stacks.context import parse
 from stacks.findings import flat
-from tests.template.templates import ROOT, Resource, Synthesis
+from tests.template.templates import ROOT, UNSTAGED, Resource, Synthesis
 from tests.template.test_template_rules import ACCEPTED, findings
 
 HERE = "<AWS::Region>:<AWS::AccountId>"
@@ -201,7 +201,7 @@ def test_nothing_of_it_costs_while_nobody_asks(classic: Synthesis, shipped: Synt
 
 
 def test_no_finding_is_left_unanswered(classic_settings: dict[str, Any], tmp_path: Path) -> None:
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context = json.loads((ROOT / "cdk.json").read_text())["context"] | UNSTAGED
     app = App(context=context, outdir=str(tmp_path), builtin_cloud_formation_validation=True)
     add_stacks(app, parse(classic_settings, source="classic"))
     assert findings(app) == ""

@@ -20,7 +20,7 @@ from stacks.agents_harness import MAX_NAME_CHARS, harness_name
 from stacks.app import add_stacks
 from stacks.context import parse
 from stacks.findings import flat
-from tests.template.templates import ROOT, Synthesis
+from tests.template.templates import ROOT, UNSTAGED, Synthesis
 from tests.template.test_template_idle_cost import FREE_WHILE_IDLE
 from tests.template.test_template_rules import ACCEPTED, findings
 
@@ -119,7 +119,7 @@ def test_its_name_is_one_that_the_service_takes(prefix: str) -> None:
 
 
 def test_other_peoples_rules_have_nothing_to_say(chosen: Synthesis, settings: dict[str, Any], tmp_path: Path) -> None:
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context = json.loads((ROOT / "cdk.json").read_text())["context"] | UNSTAGED
     app = App(context=context, outdir=str(tmp_path), builtin_cloud_formation_validation=True)
     add_stacks(app, parse(settings, source="harness"))
     assert findings(app) == ""

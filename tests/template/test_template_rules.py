@@ -15,7 +15,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from stacks.app import add_stacks
 from stacks.context import parse
-from tests.template.templates import ROOT, Synthesis
+from tests.template.templates import ROOT, UNSTAGED, Synthesis
 
 
 def findings(app: App) -> str:
@@ -31,7 +31,7 @@ def findings(app: App) -> str:
 @pytest.mark.parametrize("name", ["shipped", "local", "full"])
 def test_no_finding_is_left_unanswered(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     settings: dict[str, Any] = request.getfixturevalue(f"{name}_settings")
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context = json.loads((ROOT / "cdk.json").read_text())["context"] | UNSTAGED
     app = App(context=context, outdir=str(tmp_path), builtin_cloud_formation_validation=True)
     add_stacks(app, parse(settings, source=name))
     assert findings(app) == ""
