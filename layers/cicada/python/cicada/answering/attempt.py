@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cicada.agents.ports import ProfileWritten, ToConfirm
-from cicada.agents.receipts import change_words, confirm_of
-from cicada.answering.attempt_metrics import log_complete, metrics_of
+from cicada.answering.attempt_changes import AttemptChanges, EarlierChanges
+from cicada.answering.attempt_complete import complete_event, log_complete, metrics_of
 from cicada.answering.attempt_rights import AttemptRights
+from cicada.answering.attempt_sources import found_before, sources_event
 from cicada.answering.attempt_start import CLOSING_RESERVE_S, AttemptStarter, Begun, Late, store_required
 from cicada.answering.workflow import AttemptTask
 from cicada.attempts.budgets import AttemptBudget, RequestBudget
-from cicada.attempts.chain import AGENTS, LAST_RESORT, strategy_failures
-from cicada.attempts.frame_limits import fit_citations, fit_sources
+from cicada.attempts.chain import LAST_RESORT, strategy_failures
+from cicada.attempts.frame_limits import fit_citations
 from cicada.attempts.strategy import (
     Answered,
     AnswerGiven,
@@ -28,20 +28,18 @@ from cicada.attempts.strategy import (
     QuestionCompleter,
     Retrieved,
     Strategy,
-    collections_of,
 )
 from cicada.concurrency import THREADS, Concurrency
-from cicada.delivery.decide import NotYours, tried
+from cicada.delivery.decide import NotYours, answering, tried
 from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request, settle
-from cicada.delivery.record import LogEntry, RequestHead, RequestKey, RequestSpend
+from cicada.delivery.record import RequestHead, RequestSpend
 from cicada.errors import (
     CicadaError,
     DeliveryUnavailable,
     GuardrailUnavailable,
-    IndexFailure,
     OutOfTime,
     RequestUnknown,
     StreamBroken,
@@ -49,23 +47,15 @@ from cicada.errors import (
 from cicada.index.access_rules import AccessRulesStore
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
-    Complete,
     Degraded,
     Failed,
-    LogEvent,
     Metrics,
-    ProfileChanged,
-    Receipt,
-    Sources,
     StrategyFailure,
     StrategyName,
     Verdict,
-    load_event,
 )
 from cicada.request_trace import log_event, log_fault
 from cicada.rights import Readable
-from cicada.usage.limits import LimitState
-from cicada.usage.reservations import left_after
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +109,7 @@ class AttemptRunner:
         conversation: QuestionCompleter | None = None,
         breakers: DependencyChecker | None = None,
         sinks: Sequence[AnswerSink] = (),
-        changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: (),
+        changes: EarlierChanges = lambda _: (),
         unchecked: Callable[[], bool] = lambda: False,
         budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
@@ -243,11 +233,11 @@ class AttemptRunner:
             now_s=self._now_s,
             monotonic=self._monotonic,
         )
-        made: list[ProfileWritten] = []
+        changes = AttemptChanges(self._log, head, driver, self._changes)
         try:
             with driver:
-                progress = _Progress(self._asked(head, rights, driver, made))
-                self._deliver_lost_receipts(head, driver)
+                progress = _Progress(self._asked(head, rights, changes))
+                changes.deliver_lost_receipts()
                 self._unchecked()  # what an earlier attempt left
                 try:
                     answered = self._deliver(strategy, progress, driver, attempt_budget)
@@ -266,30 +256,19 @@ class AttemptRunner:
                     first_chunk_at=driver.first_chunk_at,
                     now_s=self._now_s(),
                 )
-                complete = Complete(
-                    attempt=head.attempt,
-                    answered_by=strategy.name,
-                    attempted=(*(one.strategy for one in head.failed), strategy.name),
-                    model=answered.model_id,
-                    grounded=answered.grounded,
-                    stop_reason=answered.stop_reason,
-                    changes=answered.changes,
-                    failed=head.failed,
-                    metrics=metrics,
-                    degraded=self._left_unchecked(progress),
-                    limits=_limits_after(head, attempt_budget.spent),
-                )
+                degraded = self._left_unchecked(progress)
+                complete = complete_event(head, strategy.name, answered, metrics, attempt_budget.spent, degraded)
                 driver.close(complete, attempt_budget.spent, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
             log_event(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
-            self._take_back(head, made)
+            changes.undo()
             self._settle_cancelled(head, attempt_budget)
             return AttemptOutcome("superseded")
         except CicadaError as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
             if not error.final:
                 raise
-            return self._end_by(error, outbox.head, strategy.name, made, head.spent + attempt_budget.spent)
+            return self._end_by(error, outbox.head, strategy.name, changes, head.spent + attempt_budget.spent)
         settle(self._log, driver.head)
         log_complete(complete)
         if not progress.unchecked:
@@ -303,7 +282,9 @@ class AttemptRunner:
         except (StoreFault, RequestUnknown) as error:
             log_event(logger, "fault", "use not settled", level=logging.WARNING, why=type(error).__name__)
             return
-        if stored.state == "failed" and (stored.attempt, stored.worker) == (head.attempt, head.worker):
+        mine = stored.state == "failed" and (stored.attempt, stored.worker) == (head.attempt, head.worker)
+        # Whoever ended an orphaned request has settled it; without a reservation it would be counted twice.
+        if mine and (stored.reservation is not None or answering(stored, self._now_s())):
             settle(self._log, replace(stored, spent=head.spent + attempt_budget.spent))
 
     def _end_by(
@@ -311,7 +292,7 @@ class AttemptRunner:
         error: CicadaError,
         head: RequestHead,
         strategy: StrategyName,
-        made: Sequence[ProfileWritten],
+        changes: AttemptChanges,
         spent: RequestSpend,
     ) -> AttemptOutcome:
         """End the request by an attempt's error. Raises it if the end cannot be stored: the workflow ends it."""
@@ -323,7 +304,7 @@ class AttemptRunner:
             )
         except DeliveryUnavailable as unavailable:
             raise error from unavailable
-        self._take_back(head, made)
+        changes.undo()
         return AttemptOutcome("ended", code=error.code) if ended else AttemptOutcome("superseded")
 
     def _left_unchecked(self, progress: _Progress) -> tuple[Degraded, ...]:
@@ -333,16 +314,9 @@ class AttemptRunner:
         progress.unchecked = True
         return (UNCHECKED,)
 
-    def _asked(
-        self, head: RequestHead, rights: AttemptRights, driver: DeliveryDriver, made: list[ProfileWritten]
-    ) -> AskedQuestion:
+    def _asked(self, head: RequestHead, rights: AttemptRights, changes: AttemptChanges) -> AskedQuestion:
         def readable() -> Readable:
             return rights.readable(head.question.groups)
-
-        def on_change(change: ProfileWritten | ToConfirm) -> None:
-            if isinstance(change, ProfileWritten):
-                made.append(change)
-            _deliver_change(head.attempt, change, driver)
 
         return AskedQuestion(
             key=head.key,
@@ -351,58 +325,12 @@ class AttemptRunner:
             in_own_words=head.standalone is not None and head.standalone.in_own_words,
             rests_on=head.standalone.rests_on if head.standalone else (),
             failed=head.failed,
-            found_before=lambda: self._found_before(head.key, readable),
+            found_before=lambda: found_before(self._log, head.key, readable),
             at_ms=head.accepted_at_ms,
             may_write=lambda: self._starter.is_answering(head),
-            on_change=on_change,
+            on_change=changes.deliver,
             readable=readable,
         )
-
-    def _deliver_lost_receipts(self, head: RequestHead, driver: DeliveryDriver) -> None:
-        """Deliver the receipts of changes whose worker was lost between the change and its receipt."""
-        if not any(one.strategy in AGENTS for one in head.failed):
-            return
-        try:
-            made = [*self._changes(head)]
-            _, entries = self._log.read(head.key)
-        except (CicadaError, StoreFault) as error:
-            log_event(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
-            return
-        delivered = _receipts(entries)
-        for change in made:
-            if (change.id, change.version) not in delivered:
-                _deliver_change(head.attempt, ProfileWritten({}, change), driver)
-
-    def _take_back(self, head: RequestHead, made: Sequence[ProfileWritten]) -> None:
-        """Undo changes without a receipt in the log, if the request has ended: its user may have cancelled it.
-
-        If it is still open, the next attempt delivers the receipts.
-        """
-        if not made:
-            return
-        try:
-            stored, entries = self._log.read(head.key)
-            delivered = _receipts(entries)
-            for one in reversed(made if stored.state != "open" else ()):
-                if (one.change.id, one.change.version) not in delivered:
-                    one.take_back()
-        except (CicadaError, StoreFault) as error:
-            log_event(logger, "fault", "profile change not undone", level=logging.WARNING, why=type(error).__name__)
-
-    def _found_before(self, key: RequestKey, readable: Callable[[], Readable]) -> Sources | None:
-        """The passages of the latest attempt that retrieved any, as far as they may be read now."""
-        try:
-            _, entries = self._log.read(key)
-            may_read = readable()
-        except (StoreFault, RequestUnknown, IndexFailure) as error:
-            logger.info("earlier passages could not be read", extra={"why": str(error)})
-            return None
-        for event in map(_event, reversed(entries)):
-            if isinstance(event, Sources):
-                shown = tuple(one for one in event.sources if all(map(may_read.allows, collections_of([one]))))
-                if shown:
-                    return event.model_copy(update={"sources": shown})
-        return None
 
     def _deliver(
         self, strategy: Strategy, progress: _Progress, driver: DeliveryDriver, attempt_budget: AttemptBudget
@@ -422,7 +350,7 @@ class AttemptRunner:
                         degraded = (*progress.degraded, *step.degraded, *self._left_unchecked(progress))
                         step = replace(step, degraded=degraded)
                         progress.retrieved = step
-                        driver.event(fit_sources(_sources(attempt, progress.asked, step)))
+                        driver.event(sources_event(attempt, progress.asked, step))
                     case Answered():
                         if step.citations is not None:
                             for event in fit_citations(attempt, step.citations, step.not_attributed):
@@ -467,13 +395,6 @@ class AttemptRunner:
                 log_event(logger, "fault", "answer not kept", level=logging.ERROR, code=CicadaError.code, why=why)
 
 
-def _limits_after(head: RequestHead, spent: RequestSpend) -> tuple[LimitState, ...]:
-    """What is left of the asker's limits after an attempt that spent so much."""
-    if head.reservation is None:
-        return ()
-    return left_after(head.reservation, replace(head, spent=head.spent + spent).used)
-
-
 def _store_progress(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
     """Store what a failed attempt has spent, and what the next ones can use: the completed question, the passages."""
     try:
@@ -481,40 +402,3 @@ def _store_progress(driver: DeliveryDriver, attempt_budget: AttemptBudget, error
     except (CicadaError, Fenced):
         if not error.final:  # otherwise the ending finds out
             raise
-
-
-def _deliver_change(attempt: int, change: ProfileWritten | ToConfirm, driver: DeliveryDriver) -> None:
-    """Deliver a change that an agent's tool made for the user, or asks them to confirm."""
-    match change:
-        case ProfileWritten():
-            driver.event(Receipt(attempt=attempt, change=change.change))
-            driver.changed(change_words(change.change))
-        case ToConfirm():
-            driver.event(confirm_of(attempt, change))
-
-
-def _receipts(entries: Iterable[LogEntry]) -> set[tuple[str, int]]:
-    """The id and version of each change that has a receipt in the log."""
-    return {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
-
-
-def _event(entry: LogEntry) -> LogEvent | None:
-    """The event of an entry; None if another release wrote it and this one cannot read it."""
-    try:
-        return load_event(entry.body)
-    except ValueError:
-        return None
-
-
-def _sources(attempt: int, asked: AskedQuestion, retrieved: Retrieved) -> Sources:
-    return Sources(
-        attempt=attempt,
-        query=asked.query if asked.query != asked.question.query else None,
-        reused=retrieved.reused,
-        offered=retrieved.offered,
-        index_version=retrieved.index_version,
-        searched=retrieved.searched,
-        engine=retrieved.engine,
-        degraded=retrieved.degraded,
-        sources=retrieved.sources,
-    )

@@ -1,16 +1,18 @@
-"""The metrics of an answer, and its line in the request trace."""
+"""The last event of a complete answer: its metrics and limits, and its line in the request trace."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.chain import WORKER_LOSSES
 from cicada.attempts.strategy import Answered, Retrieved
-from cicada.delivery.record import RequestHead
+from cicada.delivery.record import RequestHead, RequestSpend
 from cicada.models.prices import price_date
-from cicada.protocol.events import Complete, Metrics
+from cicada.protocol.events import Complete, Degraded, Metrics, StrategyName
 from cicada.request_trace import log_event
+from cicada.usage.reservations import left_after
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +55,31 @@ def metrics_of(
         sources_found=retrieved.found,
         sources_used=len({source.origin for source in used}),
         passages_cited=answered.passages_cited,
+    )
+
+
+def complete_event(
+    head: RequestHead,
+    strategy: StrategyName,
+    answered: Answered,
+    metrics: Metrics,
+    spent: RequestSpend,
+    degraded: tuple[Degraded, ...],
+) -> Complete:
+    """The event of an attempt that has spent so much, with what is left of the asker's limits."""
+    used = replace(head, spent=head.spent + spent).used
+    return Complete(
+        attempt=head.attempt,
+        answered_by=strategy,
+        attempted=(*(one.strategy for one in head.failed), strategy),
+        model=answered.model_id,
+        grounded=answered.grounded,
+        stop_reason=answered.stop_reason,
+        changes=answered.changes,
+        failed=head.failed,
+        metrics=metrics,
+        degraded=degraded,
+        limits=() if head.reservation is None else left_after(head.reservation, used),
     )
 
 
