@@ -17,7 +17,7 @@ from cicada_cli.listing import show_rows
 from cicada_cli.output import complain, say_json
 
 if TYPE_CHECKING:
-    from cicada.audit import Recorded
+    from cicada.audit.listing import Recorded
 
 NEEDS = ("bucket",)
 """What the command must know of the deployment."""
@@ -31,7 +31,7 @@ def add_audit(
     add_aws: Callable[[argparse._ArgumentGroup], None],
 ) -> None:
     """Add the command to the grammar; ``run`` carries it out."""
-    from cicada.audit import ACTIONS
+    from cicada.audit.records import ACTIONS
 
     parser = commands.add_parser(
         "audit",
@@ -70,7 +70,7 @@ def audit(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Exit:
     """List the records."""
-    from cicada.audit import UNREADABLE, recorded
+    from cicada.audit.listing import UNREADABLE, list_records
     from cicada.errors import IndexUnavailable
     from cicada_cli.index import store_of
 
@@ -78,7 +78,7 @@ def audit(
     moment = now()
     found: list[Recorded] = []
     try:
-        for one in recorded(store_of(deployment), since=moment - timedelta(seconds=since_s), now=moment):
+        for one in list_records(store_of(deployment), since=moment - timedelta(seconds=since_s), now=moment):
             if wanted is None or one.action in wanted:
                 found.append(one)
     except IndexUnavailable as error:

@@ -22,7 +22,7 @@ from cicada_cli.user_pool import PoolUser, UserPool
 from cicada_cli.users import described, refuse_tokens, revocations_of
 
 if TYPE_CHECKING:
-    from cicada.audit import Change
+    from cicada.audit.records import Change
     from cicada.delivery.ports import Connections
     from cicada.personal_data.erasure import Receipt
 

@@ -12,7 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cicada.audit import AUDIT_PREFIX, SETTINGS
+from cicada.audit.records import AUDIT_PREFIX
+from cicada.audit.settings_recorder import SETTINGS
 from cicada.index.access_rules import ACCESS_KEY
 from cicada.ingest.contracts import ENRICHED, PREPARED
 from cicada.ingest.incoming.places import INGESTS

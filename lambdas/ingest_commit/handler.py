@@ -10,7 +10,7 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.audit import function_actor
+from cicada.audit.records import function_actor
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.writer import Declares
 from cicada.ingest.committing import commit

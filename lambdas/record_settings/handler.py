@@ -8,7 +8,8 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.audit import SettingsRecorder, function_actor
+from cicada.audit.records import function_actor
+from cicada.audit.settings_recorder import SettingsRecorder
 from cicada.custom_resources import respond
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.settings import RecordSettingsSettings

@@ -8,19 +8,9 @@ from typing import Literal
 
 import pytest
 
-from cicada.audit import (
-    ACCESS_ATTEMPTS,
-    ACCESS_PAUSE_S,
-    ACTIONS,
-    AUDIT_PREFIX,
-    MAX_DETAILS_BYTES,
-    SETTINGS,
-    Action,
-    SettingsRecorder,
-    function_actor,
-    record,
-    recorded,
-)
+from cicada.audit.listing import list_records
+from cicada.audit.records import ACTIONS, AUDIT_PREFIX, MAX_DETAILS_BYTES, Action, function_actor, record
+from cicada.audit.settings_recorder import ACCESS_ATTEMPTS, ACCESS_PAUSE_S, SETTINGS, SettingsRecorder
 from cicada.custom_resources import ResourceRequest
 from cicada.errors import AuditUnavailable, IndexUnavailable, PublishConflict
 from tests.support.object_stores import InMemoryStore
@@ -65,7 +55,7 @@ def test_a_change_leaves_what_was_begun_and_how_it_ended() -> None:
         "subject": "user/5f0c",
         "details": {"usdDay": 2},
     }
-    (one,) = recorded(store, now=NOON)
+    (one,) = list_records(store, now=NOON)
     assert (one.action, one.actor, one.subject, one.outcome, one.fault) == (
         "limits_set",
         WHO,
@@ -84,13 +74,13 @@ def test_a_change_that_cannot_be_recorded_is_not_made(lost: bool) -> None:
         with record(store, "user_removed", actor=WHO):
             ran.append(1)
     assert not ran
-    assert [one.outcome for one in recorded(store)] == (["unknown"] if lost else [])
+    assert [one.outcome for one in list_records(store)] == (["unknown"] if lost else [])
 
 
 def test_a_change_whose_outcome_cannot_be_recorded_is_listed_as_unknown(caplog: pytest.LogCaptureFixture) -> None:
     store = Failing(2)
     made(store)
-    assert [one.outcome for one in recorded(store, now=NOON)] == ["unknown"]
+    assert [one.outcome for one in list_records(store, now=NOON)] == ["unknown"]
     assert "outcome" in caplog.text
 
 
@@ -99,7 +89,7 @@ def test_a_change_that_failed_says_so_without_the_errors_words(error: BaseExcept
     store = InMemoryStore()
     with pytest.raises(type(error)), record(store, "version_published", actor=WHO):
         raise error
-    (one,) = recorded(store)
+    (one,) = list_records(store)
     assert one.outcome == "failed"
     assert one.fault == getattr(error, "code", type(error).__name__)
     assert not any(b"secret" in data for data in store.objects.values())
@@ -111,7 +101,7 @@ def test_details_and_names_are_bounded() -> None:
     with record(store, "user_added", actor="a" * 10_000, subject="s" * 10_000):
         pass
     assert max(map(len, store.objects.values())) < MAX_DETAILS_BYTES + 2_000
-    assert [one.outcome for one in recorded(store)] == ["done", "done"]
+    assert [one.outcome for one in list_records(store)] == ["done", "done"]
 
 
 def test_records_are_listed_newest_first_since_a_time() -> None:
@@ -121,10 +111,10 @@ def test_records_are_listed_newest_first_since_a_time() -> None:
         made(store, NOON - age)
     made(store, NOON + timedelta(hours=20))  # by a clock that is ahead
     for days, count in ((0.5, 3), (1, 4), (39, 4), (41, 5), (401, 6)):
-        found = [one.at for one in recorded(store, since=NOON - timedelta(days=days), now=NOON)]
+        found = [one.at for one in list_records(store, since=NOON - timedelta(days=days), now=NOON)]
         assert found == sorted(found, reverse=True)
         assert len(found) == count
-    assert len(list(recorded(store))) == 6
+    assert len(list(list_records(store))) == 6
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"format":2}', b'{"format":1,"action":"x","actor":"y"}', b"\xff"])
@@ -133,7 +123,7 @@ def test_an_object_that_is_no_record_is_listed_as_unreadable(body: bytes) -> Non
     made(store)
     store.objects[store.keys(AUDIT_PREFIX)[0].replace("-outcome", "")] = body
     store.objects["audit/notes.txt"] = b"no record"
-    assert [one.action for one in recorded(store, now=NOON)] == ["unreadable"]
+    assert [one.action for one in list_records(store, now=NOON)] == ["unreadable"]
 
 
 def test_the_set_of_actions_is_closed() -> None:
@@ -155,7 +145,7 @@ def test_a_deployment_records_which_settings_changed() -> None:
     old, new = {"limits": "aaaaaa", "auth": "bbbbbb", "gone": "1"}, {"limits": "cccccc", "auth": "bbbbbb", "new": "2"}
     recorder.handle(deployed("Update", old, new))
     recorder.handle(deployed("Delete", {}, {"limits": "aaaaaa"}))
-    updated, created = recorded(store)
+    updated, created = list_records(store)
     assert created.details == {"deployed": {"limits": "aaaaaa", "auth": "bbbbbb"}}
     assert updated.details == {
         "changed": {
@@ -172,7 +162,7 @@ def test_a_deployment_waits_for_its_right_to_record_and_fails_without() -> None:
     store = Failing(1, 2)
     SettingsRecorder(store, WHO, sleep=pauses.append).handle(deployed("Create", {}, {}))
     assert len(pauses) == 2
-    assert [one.action for one in recorded(store)] == ["settings_changed"]
+    assert [one.action for one in list_records(store)] == ["settings_changed"]
     with pytest.raises(AuditUnavailable):
         SettingsRecorder(Failing(*range(1, 7)), WHO, sleep=pauses.append).handle(deployed("Create", {}, {}))
     assert sum(pauses[2:]) == (ACCESS_ATTEMPTS - 1) * ACCESS_PAUSE_S

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from cicada.audit import record
+from cicada.audit.records import record
 from cicada.errors import IndexUnavailable
 from cicada_cli import audit as command
 from cicada_cli.aws import Aws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.audit import Recorded, recorded
+from cicada.audit.listing import Recorded, list_records
 from cicada.errors import AuditUnavailable, IndexUnavailable, PublishConflict
 from cicada.index.access_rules import ACCESS_KEY, declare_readers
 from cicada.index.maintenance import collect_garbage
@@ -26,7 +26,7 @@ def replace(store: ObjectStore, count: int, collection: str = "script") -> str:
 
 
 def listed(store: ObjectStore) -> list[Recorded]:
-    return list(recorded(store))
+    return list(list_records(store))
 
 
 def test_each_published_version_is_recorded_once() -> None:

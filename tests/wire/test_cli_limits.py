@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cicada.audit import recorded
+from cicada.audit.listing import list_records
 from cicada.index.s3 import S3Store
 from cicada.usage.accounts import Account, pool, user
 from cicada.usage.limits import Limits
@@ -123,7 +123,7 @@ def used(service: Service, account: Account, counts: dict[str, int], month: str 
 
 def audited(service: Service) -> Any:
     """The newest record of a change."""
-    return next(recorded(S3Store(service.services.client("s3"), BUCKET)))
+    return next(list_records(S3Store(service.services.client("s3"), BUCKET)))
 
 
 def test_what_users_have_used_is_listed_against_their_limits(

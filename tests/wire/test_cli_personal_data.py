@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from cicada.audit import recorded
+from cicada.audit.listing import list_records
 from cicada.identity import asker_of
 from cicada.index.s3 import S3Store
 from cicada.personal_data import erasure
@@ -140,7 +140,7 @@ def test_an_erased_user_is_nowhere_and_the_record_proves_it(service: SignInServi
     assert mara.owner not in left
     assert email not in left
     assert WORD not in left
-    record = next(recorded(S3Store(service.services.client("s3"), BUCKET)))
+    record = next(list_records(S3Store(service.services.client("s3"), BUCKET)))
     assert (record.action, record.subject, record.outcome) == ("user_erased", f"asker/{asker_of(mara.owner)}", "done")
     assert record.details["erasureId"] in told
     assert record.details["deleted"]["requests"] == 1
@@ -193,7 +193,7 @@ def test_an_export_is_a_file_of_its_own_that_the_schema_describes(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text(encoding="utf-8")) | {"exportedAt": ""} == told | {"exportedAt": ""}
     assert "exists" in run("export", email, "--to", str(path), status=2)
-    record = next(recorded(S3Store(service.services.client("s3"), BUCKET)))
+    record = next(list_records(S3Store(service.services.client("s3"), BUCKET)))
     assert (record.action, record.subject) == ("user_exported", f"asker/{asker_of(mara.owner)}")
 
 

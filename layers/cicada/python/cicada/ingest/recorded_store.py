@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from cicada.audit import Action, record, utc_now
+from cicada.audit.records import Action, record, utc_now
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.access_rules import ACCESS_KEY
 from cicada.index.manifest import CURRENT_KEY, Manifest, parse_manifest
@@ -48,7 +48,7 @@ class RecordedStore:
 
         Args:
             store: of the deployment's bucket.
-            actor: who changes the index, see :func:`cicada.audit.record`.
+            actor: who changes the index, see :func:`cicada.audit.records.record`.
             publishing: how a new current version is recorded.
             details: of every record.
             now: the clock.

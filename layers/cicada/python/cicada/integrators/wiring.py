@@ -7,7 +7,6 @@ from typing import Any
 
 import boto3
 
-from cicada.audit import function_actor
 from cicada.index.access_rules import AccessRulesStore, StoredAccessRules
 from cicada.index.ports import ObjectStore
 from cicada.index.reader import EAGER_BYTES, IndexReader
@@ -131,6 +130,7 @@ def committer(
     settings: IndexDocumentSettings, store: ObjectStore
 ) -> Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]:
     """Publishes prepared documents with the deployment's embedding model, limited to those of their owner."""
+    from cicada.audit.records import function_actor
     from cicada.ingest.committing import commit
     from cicada.ingest.recorded_store import RecordedStore
 
