@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.errors import IndexCorrupt
+from cicada.index.access_rules import StoredAccessRules
 from cicada.index.versions import must_be_published
 from cicada.ingest.arrivals import KEPT_SECTIONS
 from cicada.ingest.committing import commit
@@ -181,6 +182,23 @@ def test_the_declaration_is_published_with_the_first_slice_of_its_documents():
 
     finish("shelf", "r1", bucket.folder, bucket.store, publish, remaining_s=lambda: 900.0, slice_documents=2)
     assert seen == [(["a.md", "b.md"], declaration()), (["c.md"], declaration())]
+
+
+def test_documents_below_a_wrong_declaration_are_read_by_nobody_unless_they_were_before():
+    bucket = Bucket(**{"collection.yaml": WRONG, "log.md": LOG})
+    bucket.run("r1")
+    access = StoredAccessRules(bucket.store)
+    assert must_be_published(bucket.store).manifest.count == 2
+    assert access.rules().readers == {"shelf": ()}
+    bucket.folder.put("note.md", "More.")  # the wrong declaration has been reported, and stays
+    bucket.run("r2")
+    assert access.rules().readers == {"shelf": ()}
+    bucket.folder.put("collection.yaml", declared_yaml())
+    bucket.run("r3")
+    assert access.rules().readers == {}
+    bucket.folder.put("collection.yaml", WRONG)
+    bucket.run("r4")
+    assert access.rules().readers == {}
 
 
 def test_a_batch_whose_rules_are_gone_is_not_prepared_without_them():

@@ -11,7 +11,9 @@ from itertools import filterfalse
 
 from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused
+from cicada.index.access_rules import change_readers
 from cicada.index.ports import ObjectStore
+from cicada.index.versions import read_current
 from cicada.index.writer import Declares
 from cicada.ingest.arrivals import counted_sections, notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
@@ -149,6 +151,8 @@ def _committed(
 ) -> Progress:
     """Commit a slice, and record it; the run's progress then."""
     declares = _declares(plan.declaration)
+    if plan.declaration is not None and plan.declaration.refused is not None:
+        _close_if_new(store, plan.collection)
     done: IngestReport | None = None
     aside: list[Quarantined] = []
     try:
@@ -177,6 +181,13 @@ def _committed(
             "superseded": (*progress.superseded, *one.superseded),
         }
     )
+
+
+def _close_if_new(store: ObjectStore, collection: str) -> None:
+    """Let nobody read a new collection whose declaration is invalid: it may have said who may."""
+    current = read_current(store)
+    if current is None or collection not in current.manifest.collections:
+        change_readers(store, collection, lambda rule: () if rule is None else rule)
 
 
 def _sum(report: IngestReport, done: IngestReport) -> IngestReport:
