@@ -14,7 +14,7 @@ from cicada.conversation.completion import UNCHANGED, completing_prompt, in_aske
 from cicada.conversation.leaning import is_whole
 from cicada.conversation.one_call_budget import OneCallBudget
 from cicada.conversation.sessions import SessionChanged, Sessions
-from cicada.conversation.turns import Bounds, ConversationTurn, SessionKey
+from cicada.conversation.turns import Bounds, ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, Standalone
 from cicada.errors import CicadaError, IndexFailure, raise_final
@@ -75,22 +75,27 @@ class Conversation:
         except StoreFault as fault:
             log_event(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
             return _as_asked(question, None if is_whole(question.query) else NOT_READ)
-        had_any = bool(stored.turns) or stored.forgotten_until_ms > 0
-        if not had_any or is_whole(question.query):
+        if not stored.had_turns or is_whole(question.query):
             return _as_asked(question)
-        try:
-            may_read = readable()
-        except IndexFailure as error:
-            log_fault(logger, "session not used", error)
-            return _as_asked(question, NOT_READ)
-        turns = [one for one in stored.at(self._now_s(), self._bounds).turns if one.readable_by(may_read)]
+        turns = self._readable_turns(stored, readable)
         if not turns:
-            return _as_asked(question, FORGOTTEN)
+            return _as_asked(question, NOT_READ if turns is None else FORGOTTEN)
         completed = self._by_model(question.query, turns, attempt_budget) or _as_asked(question, NOT_COMPLETED)
         took_ms = round((attempt_budget.monotonic() - started) * 1000)
         by = "as_is" if completed.query == question.query else "model"
         log_event(logger, "question_completed", "question completed", by=by, took_ms=took_ms)
         return completed
+
+    def _readable_turns(
+        self, stored: ConversationSession, readable: Callable[[], Readable]
+    ) -> list[ConversationTurn] | None:
+        """The turns that rest on what the asker may read now; None if that is not known."""
+        try:
+            may_read = readable()
+        except IndexFailure as error:
+            log_fault(logger, "session not used", error)
+            return None
+        return [one for one in stored.at(self._now_s(), self._bounds).turns if one.readable_by(may_read)]
 
     def keep(self, given: AnswerGiven) -> None:
         """See the port. The same answer kept twice is one turn."""

@@ -93,6 +93,11 @@ class ConversationSession:
     forgotten_until_ms: int = 0
     """When the newest dropped turn was answered, 0 if none was dropped: turns that old are never added again."""
 
+    @property
+    def had_turns(self) -> bool:
+        """Whether it has or had any turn."""
+        return bool(self.turns) or self.forgotten_until_ms > 0
+
     def holds(self, turn: ConversationTurn) -> bool:
         """Whether a turn is in it, or was dropped."""
         return turn.at_ms <= self.forgotten_until_ms or any(turn.request_id == one.request_id for one in self.turns)

@@ -51,10 +51,21 @@ def forget_subscriber(log: RequestLog, head: RequestHead, connection_id: str) ->
         logger.info("subscriber not removed", extra={"connection_id": connection_id, "why": str(error)})
 
 
-def _posts(head: RequestHead, commit: Commit, spare: str | None) -> list[Post]:
-    """A commit's events for every subscriber but ``spare``."""
+def _post_end(
+    log: RequestLog,
+    connections: Connections,
+    head: RequestHead,
+    commit: Commit,
+    spare: str | None,
+    now_s: Callable[[], float],
+) -> None:
+    """Post a commit's events to every subscriber but ``spare``."""
     frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
-    return [Post(one, frames) for one in head.subscribers if one.connection_id != spare]
+    for subscriber in head.subscribers:
+        if subscriber.connection_id == spare:
+            continue
+        if post_frames(connections, Post(subscriber, frames), now_s) in ("gone", "expired"):
+            forget_subscriber(log, head, subscriber.connection_id)
 
 
 def _purge(log: RequestLog, head: RequestHead) -> None:
@@ -103,9 +114,7 @@ def end_request(
             if not has_landed(commit, head, entries):
                 continue
         _log_ended(head, terminal)
-        for post in _posts(head, commit, spare):
-            if post_frames(connections, post, now_s) in ("gone", "expired"):
-                forget_subscriber(log, head, post.subscriber.connection_id)
+        _post_end(log, connections, head, commit, spare, now_s)
         if settles(head):
             settle(log, head)
         if withdraws(terminal):

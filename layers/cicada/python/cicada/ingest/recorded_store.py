@@ -103,11 +103,7 @@ class RecordedStore:
     def _of_version(self, before: Manifest | None, after: Manifest) -> _Found | None:
         if before is not None and before.version == after.version:  # garbage collection notes what it kept
             return None
-        changed = sorted(
-            name
-            for name in {*after.collections, *(before.collections if before else ())}
-            if before is None or _holds(before, name) != _holds(after, name)
-        )
+        changed = _changed_collections(before, after)
         details: dict[str, Any] = {
             "version": after.version,
             "replaces": None if before is None else before.version,
@@ -130,6 +126,14 @@ class RecordedStore:
             return self._store.read(key)
         except ObjectMissing:
             return None
+
+
+def _changed_collections(before: Manifest | None, after: Manifest) -> list[str]:
+    if before is None:
+        return sorted(after.collections)
+    return sorted(
+        name for name in {*before.collections, *after.collections} if _holds(before, name) != _holds(after, name)
+    )
 
 
 def _holds(manifest: Manifest, collection: str) -> tuple[object, ...]:

@@ -109,9 +109,7 @@ def exported(
     found: dict[Kind, list[OwnedItem]] = {}
     for one in items.find(whole=True):
         found.setdefault(one.kind, []).append(one)
-    answers = [one for one in found.get("cachedAnswers", ()) if one.item["sk"]["S"].startswith(_BODY)]
-    readable = {one.item["pk"]["S"] + one.item["sk"]["S"]: answer for one in answers if (answer := _answer(one.item))}
-    unread = [one for one in answers if one.item["pk"]["S"] + one.item["sk"]["S"] not in readable]
+    answers, unread = _cached_answers(found.get("cachedAnswers", ()))
     try:
         requests = [_request(*read) for read in _read(log, items.owner, found.get("requests", ()))]
         records = tuple(profiles.records(items.owner))
@@ -126,7 +124,7 @@ def exported(
         requests=tuple(sorted(requests, key=lambda request: (request.accepted_at, request.request_id))),
         conversations=tuple(_conversation(one.item) for one in found.get("conversations", ())),
         profiles=records,
-        cached_answers=tuple(readable.values()),
+        cached_answers=tuple(answers),
         usage=_plain(found.get("usage", ())),
         limits=_plain(found.get("limits", ())),
         others=_plain([*found.get("others", ()), *unread]),
@@ -168,6 +166,19 @@ def _conversation(item: Item) -> ExportedConversation:
         expires_at=instant(int(item["expires_at"]["N"])),
         turns=tuple({to_camel(name): value for name, value in turn.items()} for turn in turns),
     )
+
+
+def _cached_answers(owned: Iterable[OwnedItem]) -> tuple[list[ExportedAnswer], list[OwnedItem]]:
+    """The answers, and the items whose answers cannot be read."""
+    answers, unread = list[ExportedAnswer](), list[OwnedItem]()
+    for one in owned:
+        if not one.item["sk"]["S"].startswith(_BODY):
+            continue
+        if answer := _answer(one.item):
+            answers.append(answer)
+        else:
+            unread.append(one)
+    return answers, unread
 
 
 def _answer(item: Item) -> ExportedAnswer | None:
