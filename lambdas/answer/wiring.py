@@ -223,7 +223,8 @@ def _version_of_answers(settings: AnswerSettings) -> str:
         shape = (*shape, pipeline, settings.reranker_model_id, settings.expansion_model_id, settings.direct_model_id)
     shape = (*shape, *knowledge_shape(settings))
     if settings.guardrail_id:
-        shape = (*shape, settings.guardrail_id, settings.guardrail_version)
+        checks = (settings.guardrail_version, settings.guardrail_stream, settings.guardrail_grounding)
+        shape = (*shape, settings.guardrail_id, *checks)
     return "/".join(map(str, shape))
 
 

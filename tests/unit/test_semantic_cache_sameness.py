@@ -126,14 +126,33 @@ def test_a_model_decides_and_its_failure_is_a_no(answer, told):
     assert "</asked> rang" not in model.prompts[0].user
 
 
-def test_a_model_that_keeps_failing_is_left_alone(monkeypatch):
+@pytest.fixture
+def wiring(monkeypatch):
+    """The answer worker's module."""
     monkeypatch.setitem(sys.modules, "agents", SimpleNamespace(build_agents=None))
     path = Path(__file__).parents[2] / "lambdas" / "answer" / "wiring.py"
     spec = importlib.util.spec_from_file_location("answer_wiring", path)
     assert spec is not None
     assert spec.loader is not None
-    wiring = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(wiring)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_answer_is_given_again_only_where_it_would_be_checked_alike(wiring):
+    sync = {"GUARDRAIL_ID": "g", "GUARDRAIL_VERSION": "1"}
+    checks = [
+        {},
+        sync,
+        {**sync, "GUARDRAIL_VERSION": "2"},
+        {**sync, "GUARDRAIL_STREAM": "async"},  # in which personal data is not masked
+        {**sync, "GUARDRAIL_GROUNDING": "true"},
+    ]
+    versions = [wiring._version_of_answers(AnswerSettings.read({**ENVIRONMENT, **one})) for one in checks]
+    assert len(set(versions)) == len(checks)
+
+
+def test_a_model_that_keeps_failing_is_left_alone(wiring):
     model = Answers(SameQuestion(same=True))
     models = SimpleNamespace(structured=lambda *_, **__: model)
     settings = AnswerSettings.read({**ENVIRONMENT, "CACHE_CONFIRM": "model"})
