@@ -31,6 +31,8 @@ def limit_words(limit: LimitState, now: datetime | None = None) -> str:
         what = f"cost {unit}" if is_money(limit.limit) else unit
     else:
         what = f"{quantity(limit.limit, limit.most)} {unit}"
+        if limit.most == 1:
+            what = what.replace("questions", "question")
     match limit.account:
         case "user":
             reached = f"Your limit of {what} is reached."
@@ -38,11 +40,13 @@ def limit_words(limit: LimitState, now: datetime | None = None) -> str:
             reached = f"The limit of the group {one_line(limit.group or '')}, {what}, is reached."
         case "deployment":
             reached = f"The limit on {what} of all users together is reached."
+    if limit.most == 0:
+        return reached
     if limit.limit == "requestsOpen":
         return f"{reached} Ask again when an answer has ended."
     if limit.left:
         reached += f" {quantity(limit.limit, limit.left)} left: too little for a question."
-    if limit.resets_at_ms is None or limit.most == 0:
+    if limit.resets_at_ms is None:
         return reached
     return f"{reached} You can ask again {moment(limit.resets_at_ms, now)}."
 

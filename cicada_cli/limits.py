@@ -115,7 +115,10 @@ def _show(args: argparse.Namespace, deployment: Deployment) -> Exit:
         return Exit.DONE
     if settings is None:
         complain("the settings' limits are not known: the stacks were not asked, or are of an earlier release")
-    show_rows(COLUMNS, _rows(settings, overrides), console(), numbers=("most",))
+    if rows := [*_rows(settings, overrides)]:
+        show_rows(COLUMNS, rows, console(), numbers=("most",))
+    elif settings is not None:
+        complain("nothing is limited")
     if overrides.stopped:
         complain("no question is taken: `cicada limits start` ends that")
     return Exit.DONE
@@ -180,9 +183,10 @@ def _account(args: argparse.Namespace, deployment: Deployment, settings: Setting
     if args.group is None:
         raise UsageError("name an account: --user, --group or --deployment")
     if settings is not None and args.group not in settings.limits.groups:
-        known = ", ".join(settings.limits.groups) or "none"
+        known = ", ".join(settings.limits.groups)
         raise UsageError(
-            f"the use of {args.group} is not counted: usageLimits.groups of the settings does not name it (but {known})"
+            f"the use of the group {args.group} is not counted: usageLimits.groups of the settings names "
+            + (f"only {known}" if known else "no group")
         )
     return Account("group", args.group)
 

@@ -236,15 +236,16 @@ const NEARLY = 0.2;
 export function limitNotice(limit, now = Date.now()) {
   if (limit.limit === "stopped") return "No question is taken at the moment: an administrator has stopped answering.";
   const unit = UNITS[limit.limit] ?? limit.limit;
-  const what = limit.most === null ? `${isMoney(limit) ? "cost " : ""}${unit}` : `${quantity(limit, limit.most)} ${unit}`;
+  const units = limit.most === 1 ? unit.replace("questions", "question") : unit;
+  const what = limit.most === null ? `${isMoney(limit) ? "cost " : ""}${unit}` : `${quantity(limit, limit.most)} ${units}`;
   const reached = {
     user: `Your limit of ${what} is reached.`,
     group: `The limit of the group ${limit.group}, ${what}, is reached.`,
   }[limit.account] ?? `The limit on ${what} of all users together is reached.`;
-  const left = limit.left ? ` ${quantity(limit, limit.left)} left: too little for a question.` : "";
+  if (limit.most === 0) return reached;
   if (limit.limit === "requestsOpen") return `${reached} Ask again when an answer has ended.`;
-  const never = limit.resetsAtMs === null || limit.most === 0;
-  return `${reached}${left}${never ? "" : ` You can ask again ${moment(Number(limit.resetsAtMs), now)}.`}`;
+  const left = limit.left ? ` ${quantity(limit, limit.left)} left: too little for a question.` : "";
+  return `${reached}${left}${limit.resetsAtMs === null ? "" : ` You can ask again ${moment(limit.resetsAtMs, now)}.`}`;
 }
 
 /**

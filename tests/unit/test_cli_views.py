@@ -448,6 +448,11 @@ def ms(month: int, day: int, hour: int = 0, minute: int = 0) -> int:
             {"limit": "requestsOpen", "most": 2},
             "Your limit of 2 questions at a time is reached. Ask again when an answer has ended.",
         ),
+        (
+            {"limit": "requestsOpen", "most": 1},
+            "Your limit of 1 question at a time is reached. Ask again when an answer has ended.",
+        ),
+        ({"limit": "requestsOpen", "most": 0}, "Your limit of 0 questions at a time is reached."),
         ({"most": 0, "resetsAtMs": ms(11, 21)}, "Your limit of 0 tokens a day is reached."),
         (
             {"account": "deployment", "limit": "stopped", "most": None, "left": None},

@@ -47,7 +47,7 @@ def test_names_that_are_all_unknown_are_an_error_that_lists_some_that_exist(read
     assert "scripts" not in str(collection)
     episodes = failed(reader, collections=("script",), episodes=("ep8", "ep9"))
     assert isinstance(episodes, EpisodeUnknown)
-    assert episodes.told == "There is no episode “ep8”, “ep9”. These exist: “ep1”, “ep2”."
+    assert episodes.told == "There are no episodes “ep8”, “ep9”. These exist: “ep1”, “ep2”."
 
 
 def test_an_error_ends_the_request_with_the_names_that_exist(reader):

@@ -157,6 +157,11 @@ test("a limit says whose it is, what is left, and when the asker can go on by th
   );
   assert.match(said({ account: "deployment", limit: "stopped", most: null }), /an administrator has stopped answering/);
   assert.equal(said({ most: 0, resetsAtMs: NOON }), "Your limit of 0 tokens a day is reached.");
+  assert.equal(said({ limit: "requestsOpen", most: 0 }), "Your limit of 0 questions at a time is reached.");
+  assert.equal(
+    said({ limit: "requestsMinute", most: 1, resetsAtMs: NOON }),
+    "Your limit of 1 question a minute is reached. You can ask again at 12:00.",
+  );
 });
 
 test("what is left is told near a limit's end", () => {

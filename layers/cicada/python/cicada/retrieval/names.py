@@ -45,11 +45,13 @@ def _told(error: type[NameUnknown], kind: str, names: Sequence[str], known: Iter
     if not unknown:
         return ()
     told = f"There is no {kind} {_listed(unknown)}."
+    if len(unknown) > 1:
+        told = f"There are no {kind}s {_listed(unknown)}."
     if not found.isdisjoint(names):
         return (Degradation(error.code, f"{told} The others were searched."),)
     shown = sorted(found)[:MAX_KNOWN]
     exist = f" These exist: {_listed(shown)}." if len(shown) == len(found) else f" Some that exist: {_listed(shown)}."
-    raise error(f"{len(unknown)} {kind}s unknown", told=told + exist * bool(shown), known=shown)
+    raise error(f"unknown {kind}s: {len(unknown)}", told=told + exist * bool(shown), known=shown)
 
 
 def _listed(names: Sequence[str]) -> str:
