@@ -145,7 +145,7 @@ class CicadaClient:
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-            raise InvalidQuestion(told) from error
+            raise InvalidQuestion(told.replace("Value error, ", "")) from error
         return self._begin(ask.request_id, ask)
 
     def resume(self, request_id: str) -> AnswerStream:

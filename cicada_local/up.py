@@ -68,7 +68,7 @@ class Options:
 
 def with_sign_in(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings under which users sign in, to a user pool that the stacks make."""
-    return {**settings, "auth": {"mode": "cognito"}}
+    return {**settings, "auth": {**settings.get("auth", {}), "mode": "cognito"}}
 
 
 def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:

@@ -243,7 +243,7 @@ def parse_action(body: str | bytes) -> ClientAction:
 
 
 def _problem(place: Sequence[str], what: str) -> str:
-    field = ".".join(place)[:MAX_FIELD_CHARS]
+    field, what = ".".join(place)[:MAX_FIELD_CHARS], what.removeprefix("Value error, ")
     return f"{field}: {what}" if field else what
 
 
