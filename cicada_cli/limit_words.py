@@ -26,13 +26,7 @@ def limit_words(limit: LimitState, now: datetime | None = None) -> str:
     """Which limit is reached, what is left of it, and when the asker can go on, by the asker's own clock."""
     if limit.limit == "stopped":
         return "No question is taken at the moment: an administrator has stopped answering."
-    unit = UNITS[limit.limit]
-    if limit.most is None:
-        what = f"cost {unit}" if is_money(limit.limit) else unit
-    else:
-        what = f"{quantity(limit.limit, limit.most)} {unit}"
-        if limit.most == 1:
-            what = what.replace("questions", "question")
+    what = _bound_words(limit)
     match limit.account:
         case "user":
             reached = f"Your limit of {what} is reached."
@@ -49,6 +43,14 @@ def limit_words(limit: LimitState, now: datetime | None = None) -> str:
     if limit.resets_at_ms is None:
         return reached
     return f"{reached} You can ask again {moment(limit.resets_at_ms, now)}."
+
+
+def _bound_words(limit: LimitState) -> str:
+    unit = UNITS[limit.limit]
+    if limit.most is None:
+        return f"cost {unit}" if is_money(limit.limit) else unit
+    units = unit.replace("questions", "question") if limit.most == 1 else unit
+    return f"{quantity(limit.limit, limit.most)} {units}"
 
 
 def left_lines(limits: Iterable[LimitState], now: datetime | None = None) -> Iterator[str]:
