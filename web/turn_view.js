@@ -4,6 +4,7 @@ import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { ChangesView } from "./changes_view.js";
 import { el, icon, setText } from "./dom.js";
+import { leftNotices } from "./limit_words.js";
 import { withoutMarkers } from "./markers.js";
 import { SourcesView } from "./sources_view.js";
 import { VerdictView } from "./verdict_view.js";
@@ -12,7 +13,6 @@ import {
   fallbackNotice,
   figures,
   groundedness,
-  leftNotices,
   phaseOf,
   reusedNotice,
   routeName,

@@ -3,14 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { leftNotices, limitNotice } from "../../../../web/limit_words.js";
 import { RequestTail } from "../../../../web/tail.js";
 import {
   failureNotice,
   fallbackNotice,
   figures,
   groundedness,
-  leftNotices,
-  limitNotice,
   phaseOf,
   reasonsOf,
   reusedNotice,
