@@ -11,7 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from cicada.protocol.actions import MAX_TOP_K
 from cicada.rights import GroupName
-from cicada_cli.trace import duration_s
+
+DURATIONS = {"m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+"""Units of a duration: seconds and name."""
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -45,10 +47,10 @@ def share(text: str) -> float:
 
 def duration(text: str) -> int:
     """A duration, in seconds."""
-    try:
-        return duration_s(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d") from None
+    match = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d")
+    return int(match[1]) * DURATIONS[match[2]][0]
 
 
 def digest(text: str) -> str:

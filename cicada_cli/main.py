@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import get_args
 
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
-from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.rights import EVERYTHING
 from cicada_cli import (
@@ -66,7 +65,7 @@ from cicada_cli.shared_options import (
     add_scope,
 )
 from cicada_cli.text import clipped, one_line
-from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
+from cicada_cli.trace import add_trace, canonical, trace
 from cicada_cli.usage import add_usage
 from cicada_cli.users import add_users
 from cicada_cli.views import view_for
@@ -182,99 +181,15 @@ def build_parser() -> argparse.ArgumentParser:
     add_arguments(evaluating)
     add_index(evaluating)
     evaluating.set_defaults(run=_evaluate)
-    _add_upkeep(commands)
+    upkeep.add_index(commands, _upkeep_runs())
     engine.add_engine(commands, _load_engine, add_aws)
     ingest.add_ingest(commands, _ingest_report, _ingest_run, add_aws)
-    _add_trace(commands)
+    add_trace(commands, _trace)
     breakers.add_breakers(commands, _breakers, add_aws)
     audit.add_audit(commands, _audit, add_aws)
     profiles.add_profile(commands, _profile, add_connection)
     doctors.add_doctor(commands, _doctor, add_connection)
     return parser
-
-
-def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "index", help="manage index versions", description="Manage the versions of the index and its maintenance."
-    )
-    actions = parser.add_subparsers(dest="index_command", required=True, metavar="COMMAND")
-
-    listing = actions.add_parser(
-        "versions",
-        help="list the versions that can be rolled back to",
-        description="List the versions of the index that can be rolled back to, newest first.",
-    )
-    listing.add_argument("--limit", type=argument_types.positive, metavar="N", help="versions at most (default: all)")
-    listing.add_argument("--json", action="store_true", help="one JSON object per line and version")
-    listing.set_defaults(run=_versions)
-
-    rolling = actions.add_parser(
-        "rollback", help="roll back to a version", description="Publish an old version's content as a new version."
-    )
-    rolling.add_argument("version", metavar="VERSION", help="the version's id; see `cicada index versions`")
-    rolling.set_defaults(run=_rollback)
-
-    compacting = actions.add_parser(
-        "compact", help="merge small segments", description="Merge small segments and drop deleted rows, if due."
-    )
-    compacting.add_argument("--collection", help="only this collection (default: all)")
-    compacting.set_defaults(run=_compact)
-
-    collecting = actions.add_parser(
-        "collect",
-        help="delete unused objects",
-        description="Delete objects that no kept version needs and that are older than 24 hours.",
-    )
-    collecting.add_argument(
-        "--keep-versions",
-        type=argument_types.positive,
-        default=KEEP_VERSIONS,
-        metavar="N",
-        help="newest versions to keep, with those that were current within 24 hours (default: %(default)s)",
-    )
-    collecting.set_defaults(run=_collect)
-
-    checking = actions.add_parser(
-        "check", help="verify every object", description="Read every object of the current version, and verify it."
-    )
-    checking.add_argument("--json", action="store_true", help="report as a JSON object")
-    checking.set_defaults(run=_check)
-
-    allowing = actions.add_parser(
-        "partial",
-        help="allow or refuse partial searches",
-        description="Set whether searches may answer without a segment that cannot be read, and report it as degraded.",
-    )
-    allowing.add_argument("partial", choices=("allow", "refuse"), help="whether they may")
-    allowing.set_defaults(run=_partial)
-
-    for command in actions.choices.values():
-        group = command.add_argument_group("deployment")
-        group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
-        add_aws(group)
-
-
-def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "trace",
-        help="show a request's timeline",
-        description="Show a request's timeline from the functions' logs: route, attempts, faults, cost and outcome.",
-    )
-    parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
-    parser.add_argument(
-        "--since",
-        type=argument_types.duration,
-        default=DEFAULT_SINCE,
-        metavar="DURATION",
-        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--asker", type=argument_types.digest, metavar="DIGEST", help="only this user's request, if several have the id"
-    )
-    parser.add_argument("--every-line", action="store_true", help="also show log lines that are not steps")
-    parser.add_argument("--json", action="store_true", help="the timeline as a JSON object")
-    add_aws(parser.add_argument_group("deployment"))
-    parser.set_defaults(run=_trace)
 
 
 def _ask(args: argparse.Namespace) -> Exit:
@@ -394,6 +309,17 @@ def _breakers(args: argparse.Namespace) -> Exit:
         raise UsageError("a name is required: cicada breakers close NAME")
     deployment = _deployment(args, breakers.NEEDS)
     return breakers.close(deployment, args.name) if args.name else breakers.listed(deployment, as_json=args.json)
+
+
+def _upkeep_runs() -> dict[str, Callable[[argparse.Namespace], Exit]]:
+    return {
+        "versions": _versions,
+        "rollback": _rollback,
+        "compact": _compact,
+        "collect": _collect,
+        "check": _check,
+        "partial": _partial,
+    }
 
 
 def _versions(args: argparse.Namespace) -> Exit:

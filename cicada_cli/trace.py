@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import argparse
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cicada.request_trace import MOST_LINES, insights_query
+from cicada_cli import argument_types
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
+from cicada_cli.shared_options import add_aws
 from cicada_cli.text import counted, one_line
 from cicada_cli.trace_words import attempt_words, sentence, spent_words, sums, verdict
 
@@ -26,11 +28,34 @@ if TYPE_CHECKING:
 
 DEFAULT_SINCE = "24h"
 """How far back is looked: CloudWatch charges for what a query reads."""
-_UNITS = {"m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
-
-
 _MOST_ENDS = 100
 """Terminal steps that are asked for by themselves: of a request and of others of the same id, each has one."""
+
+
+def add_trace(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Callable[[argparse.Namespace], Exit]
+) -> None:
+    """Add the command to the grammar; ``run`` carries it out."""
+    parser = commands.add_parser(
+        "trace",
+        help="show a request's timeline",
+        description="Show a request's timeline from the functions' logs: route, attempts, faults, cost and outcome.",
+    )
+    parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
+    parser.add_argument(
+        "--since",
+        type=argument_types.duration,
+        default=DEFAULT_SINCE,
+        metavar="DURATION",
+        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--asker", type=argument_types.digest, metavar="DIGEST", help="only this user's request, if several have the id"
+    )
+    parser.add_argument("--every-line", action="store_true", help="also show log lines that are not steps")
+    parser.add_argument("--json", action="store_true", help="the timeline as a JSON object")
+    add_aws(parser.add_argument_group("deployment"))
+    parser.set_defaults(run=run)
 
 
 def trace(
@@ -133,14 +158,6 @@ def canonical(request_id: str) -> str:
         raise UsageError(f"{request_id!r} is not a valid request id: it must be a UUID") from None
 
 
-def duration_s(text: str) -> int:
-    """Seconds of ``30m``, ``24h``, ``7d``. Raises ValueError."""
-    match = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration such as 30m, 24h or 7d")
-    return int(match[1]) * _UNITS[match[2]][0]
-
-
 def plain(story: RequestTrace) -> dict[str, Any]:
     """A story as plain data."""
     end = story.end
@@ -235,5 +252,5 @@ def _instant(at_ms: int) -> str:
 
 
 def _span(seconds: int) -> str:
-    size_s, name = next(unit for unit in reversed(_UNITS.values()) if seconds % unit[0] == 0)
+    size_s, name = next(unit for unit in reversed(argument_types.DURATIONS.values()) if seconds % unit[0] == 0)
     return counted(seconds // size_s, name)

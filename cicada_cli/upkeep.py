@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import argparse
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial, wraps
 from itertools import islice
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from rich.console import Console
 
 from cicada.errors import CicadaError, PublishConflict
+from cicada.index.maintenance import KEEP_VERSIONS
+from cicada_cli import argument_types
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.index import PIECES, recorded_store_of, store_of
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.progress import progress_on
+from cicada_cli.shared_options import add_aws
 from cicada_cli.text import counted, printable
 
 if TYPE_CHECKING:
@@ -24,6 +28,67 @@ if TYPE_CHECKING:
 
 NEEDS = ("bucket",)
 """What these commands must know of the deployment: they call no model."""
+
+
+def add_index(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    runs: Mapping[str, Callable[[argparse.Namespace], Exit]],
+) -> None:
+    """Add the commands to the grammar; ``runs`` carries each out."""
+    parser = commands.add_parser(
+        "index", help="manage index versions", description="Manage the versions of the index and its maintenance."
+    )
+    actions = parser.add_subparsers(dest="index_command", required=True, metavar="COMMAND")
+
+    listing = actions.add_parser(
+        "versions",
+        help="list the versions that can be rolled back to",
+        description="List the versions of the index that can be rolled back to, newest first.",
+    )
+    listing.add_argument("--limit", type=argument_types.positive, metavar="N", help="versions at most (default: all)")
+    listing.add_argument("--json", action="store_true", help="one JSON object per line and version")
+
+    rolling = actions.add_parser(
+        "rollback", help="roll back to a version", description="Publish an old version's content as a new version."
+    )
+    rolling.add_argument("version", metavar="VERSION", help="the version's id; see `cicada index versions`")
+
+    compacting = actions.add_parser(
+        "compact", help="merge small segments", description="Merge small segments and drop deleted rows, if due."
+    )
+    compacting.add_argument("--collection", help="only this collection (default: all)")
+
+    collecting = actions.add_parser(
+        "collect",
+        help="delete unused objects",
+        description="Delete objects that no kept version needs and that are older than 24 hours.",
+    )
+    collecting.add_argument(
+        "--keep-versions",
+        type=argument_types.positive,
+        default=KEEP_VERSIONS,
+        metavar="N",
+        help="newest versions to keep, with those that were current within 24 hours (default: %(default)s)",
+    )
+
+    checking = actions.add_parser(
+        "check", help="verify every object", description="Read every object of the current version, and verify it."
+    )
+    checking.add_argument("--json", action="store_true", help="report as a JSON object")
+
+    allowing = actions.add_parser(
+        "partial",
+        help="allow or refuse partial searches",
+        description="Set whether searches may answer without a segment that cannot be read, and report it as degraded.",
+    )
+    allowing.add_argument("partial", choices=("allow", "refuse"), help="whether they may")
+
+    for name, command in actions.choices.items():
+        command.set_defaults(run=runs[name])
+        group = command.add_argument_group("deployment")
+        group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+        add_aws(group)
+
 
 _P = ParamSpec("_P")
 

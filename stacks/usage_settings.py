@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from cicada.rights import GroupName
+from cicada.usage.limits import LimitName
 from stacks.answer_settings import Budget, Group
 from stacks.auth_settings import AuthSettings
-
-LimitName = Literal["requestsMinute", "requestsOpen", "tokensDay", "tokensMonth", "usdDay", "usdMonth"]
-
 
 MOST = 1_000_000_000_000
 """Of any limit: what is more is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -11,9 +12,10 @@ import pytest
 from rich.console import Console
 
 from cicada.request_trace import Step, insights_query
+from cicada_cli.argument_types import duration
 from cicada_cli.exits import UsageError
 from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
-from cicada_cli.trace import canonical, duration_s, ends_query, plain, show
+from cicada_cli.trace import canonical, ends_query, plain, show
 from cicada_cli.trace_words import sentence, sums, verdict
 
 REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
@@ -437,13 +439,13 @@ def test_machines_get_everything() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("24h", 86_400), ("7d", 604_800)])
 def test_durations(text: str, seconds: int) -> None:
-    assert duration_s(text) == seconds
+    assert duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0h", "24", "h", "-1h", "1.5h", "1w", "100000h", "٣h"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="not a duration"):
-        duration_s(text)
+    with pytest.raises(ArgumentTypeError, match="must be a duration"):
+        duration(text)
 
 
 def test_a_request_id_is_a_uuid_in_lower_case() -> None:
