@@ -22,6 +22,7 @@ from cicada.attempts.chain import allotted_calls
 from cicada.delivery.decide import append
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
+from cicada.delivery.posting import end_request
 from cicada.delivery.record import MAX_LOG_BYTES, Question
 from cicada.errors import (
     AnswerBlocked,
@@ -267,6 +268,31 @@ def test_a_cancelled_answer_stops_and_closes_the_models_stream():
     assert world.run().outcome == "superseded"
     assert types(world.events())[-1] == "error"
     assert world.events()[-1]["code"] == "cancelled"
+
+
+def test_what_a_cancelled_answer_has_used_is_counted_even_if_it_was_blocked_at_the_same_time():
+    world = World()
+
+    class CancelledAndBlocked(ScriptedModel):
+        def stream(self, prompt, *, time_budget_s, call_scope):
+            for step in super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope):
+                if isinstance(step, Finished):
+                    end_request(
+                        world.log,
+                        world.connections,
+                        world.log.head(KEY),
+                        Failed.of(Cancelled()),
+                        still=lambda _: True,
+                        now_s=lambda: world.now_s,
+                        settles=lambda _: False,
+                    )
+                    raise AnswerBlocked("topic: bells")
+                yield step
+
+    world.model = CancelledAndBlocked("The bell rang.")
+    assert world.run().outcome == "superseded"
+    assert world.events()[-1]["code"] == "cancelled"
+    assert world.log.settled[KEY].tokens > 0
 
 
 def test_a_write_whose_acknowledgement_is_lost_doubles_nothing():

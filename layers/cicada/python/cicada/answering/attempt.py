@@ -262,7 +262,7 @@ class AttemptRunner:
         except (Fenced, RequestUnknown) as fenced:
             log_event(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
             changes.undo()
-            self._settle_cancelled(head, attempt_budget)
+            self._settle_cancelled(head, head.spent + attempt_budget.spent)
             return AttemptOutcome("superseded")
         except CicadaError as error:
             log_fault(logger, "attempt failed", error, attempt=head.attempt)
@@ -275,7 +275,7 @@ class AttemptRunner:
             self._keep(progress, strategy.name, answered, until=keep_until)
         return AttemptOutcome("answered", metrics)
 
-    def _settle_cancelled(self, head: RequestHead, attempt_budget: AttemptBudget) -> None:
+    def _settle_cancelled(self, head: RequestHead, spent: RequestSpend) -> None:
         """Settle a request whose asker cancelled it while this attempt answered: only it knows what was spent."""
         try:
             stored = self._log.head(head.key)
@@ -285,7 +285,7 @@ class AttemptRunner:
         mine = stored.state == "failed" and (stored.attempt, stored.worker) == (head.attempt, head.worker)
         # Whoever ended an orphaned request has settled it; without a reservation it would be counted twice.
         if mine and (stored.reservation is not None or answering(stored, self._now_s())):
-            settle(self._log, replace(stored, spent=head.spent + attempt_budget.spent))
+            settle(self._log, replace(stored, spent=spent))
 
     def _end_by(
         self,
@@ -305,7 +305,10 @@ class AttemptRunner:
         except DeliveryUnavailable as unavailable:
             raise error from unavailable
         changes.undo()
-        return AttemptOutcome("ended", code=error.code) if ended else AttemptOutcome("superseded")
+        if ended:
+            return AttemptOutcome("ended", code=error.code)
+        self._settle_cancelled(head, spent)
+        return AttemptOutcome("superseded")
 
     def _left_unchecked(self, progress: _Progress) -> tuple[Degraded, ...]:
         """What to tell the client, if the guardrail has failed since it was last told."""
