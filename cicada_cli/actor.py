@@ -1,4 +1,4 @@
-"""Who types a command: whom audit records name."""
+"""The actor that audit records name for a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def actor_of(aws: Aws) -> str:
     """The ARN of the AWS credentials in use, which no permission is needed to ask for.
 
     Raises:
-        UsageError: AWS does not tell. Nothing may be changed then, for nobody could be named.
+        UsageError: AWS did not return it. Nothing is changed then, because an audit record must name its actor.
     """
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError

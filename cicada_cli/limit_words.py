@@ -1,4 +1,4 @@
-"""What is said of a limit on use, to those who ask."""
+"""Messages about limits on use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = {
 }
 """What follows the number of each limit."""
 NEARLY = 0.2
-"""From how much of a limit on what is left of it is told."""
+"""With less than this share of a limit left, the user is told."""
 
 
 def limit_words(limit: LimitState, now: datetime | None = None) -> str:

@@ -112,7 +112,7 @@ def _told(open_store: Callable[[Deployment], ObjectStore], command: _OnStore[_P]
 
 
 def _on_the_store(command: _OnStore[_P]) -> _OnDeployment[_P]:
-    """A command of the deployment's store, whose failures are told."""
+    """A command on the deployment's store; its failures are reported."""
     return _told(store_of, command)
 
 

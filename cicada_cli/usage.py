@@ -66,14 +66,14 @@ def _usage(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 @dataclass(frozen=True)
 class AccountOfUse:
-    """What an account has used, and what is left of its limits."""
+    """An account's use, and what is left of its limits."""
 
     account: Account
     told: str
     """Whose it is, to people."""
     use: MonthOfUse
     limits: tuple[LimitState, ...]
-    """Empty in another month than this one."""
+    """Empty unless the month is the current one."""
     limits_known: bool = True
 
     def plain(self) -> dict[str, Any]:

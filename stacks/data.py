@@ -256,7 +256,7 @@ class DataStack(Stack):
             )
 
     def _audit_readers(self, settings: Settings) -> None:
-        """The permission to read audit records, which is attached to nobody."""
+        """A managed policy to read audit records; it is attached to no principal."""
         records = self.bucket.arn_for_objects(f"{AUDIT_PREFIX}*")
         readers = iam.ManagedPolicy(
             self,

@@ -1,4 +1,4 @@
-/** What is said of a limit on use, to those who ask. */
+/** Messages about limits on use. */
 
 /**
  * @import { Limit } from "./protocol.js"

@@ -98,7 +98,7 @@ class SpendingStopped(LimitReached):
 
 
 class LimitsUnavailable(CicadaError):
-    """It could not be told whether a limit is reached, so the question was not accepted."""
+    """The limits could not be checked, so the question was not accepted."""
 
     code, told, retryable = "limits_unavailable", "The limits on use could not be checked. Please try again.", True
 

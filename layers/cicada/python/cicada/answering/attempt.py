@@ -276,7 +276,7 @@ class AttemptRunner:
         return AttemptOutcome("answered", metrics)
 
     def _settle_cancelled(self, head: RequestHead, spent: RequestSpend) -> None:
-        """Settle a request whose asker cancelled it while this attempt answered: only it knows what was spent."""
+        """Settle a request that was cancelled during this attempt: only the attempt knows what it spent."""
         try:
             stored = self._log.head(head.key)
         except (StoreFault, RequestUnknown) as error:
@@ -311,7 +311,7 @@ class AttemptRunner:
         return AttemptOutcome("superseded")
 
     def _left_unchecked(self, progress: _Progress) -> tuple[Degraded, ...]:
-        """What to tell the client, if the guardrail has failed since it was last told."""
+        """The notice for the client, if a check by the guardrail has failed since the last notice."""
         if not self._unchecked():
             return ()
         progress.unchecked = True

@@ -14,7 +14,7 @@ from cicada.concurrency import THREADS
 from cicada.index.ports import ObjectMissing, ObjectStore
 
 Ending = Literal["done", "failed", "unknown"]
-"""How a change ended: it was made; it ended with an error, and may have been made in part; nobody wrote it down."""
+"""``done``; ``failed``: with an error, and perhaps made in part; ``unknown``: no outcome was recorded."""
 _READS_AT_ONCE = 16
 MOST_DAYS = 90
 """Up to which a listing asks for each day by itself."""
@@ -46,7 +46,7 @@ class Recorded:
 def list_records(
     store: ObjectStore, *, since: datetime | None = None, now: datetime | None = None
 ) -> Iterator[Recorded]:
-    """The recorded changes, newest first, by the clock of whoever made them.
+    """The recorded changes, newest first by their writers' clocks.
 
     ``since`` leaves out earlier ones. A record that cannot be read as one is listed with the action ``unreadable``.
     Raises IndexUnavailable.

@@ -1,6 +1,6 @@
 """Records of what administrators change: objects under ``audit/`` that are written once and never replaced.
 
-A change leaves two objects: before it, what is about to be done and by whom; after it, how it ended. If the first
+A change writes two objects: an intent before it (what, and by whom) and an outcome after it. If the first
 cannot be written, the change is not made. If the second is missing (the process died, or the store did not respond),
 the change is listed with an unknown outcome: it may have been made, in whole or in part.
 """
@@ -151,7 +151,7 @@ def _write(store: ObjectStore, key: str, body: Mapping[str, Any]) -> None:
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed:
-        logger.debug("a record was written by an attempt whose response was lost")  # nobody else knows its id
+        logger.debug("a record was written by an attempt whose response was lost")  # the id is ours
 
 
 def _about(subject: str | None) -> dict[str, str]:

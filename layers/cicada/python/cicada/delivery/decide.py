@@ -198,7 +198,7 @@ def answering(head: RequestHead, now_s: float) -> bool:
 
 
 def unsettled(head: RequestHead, now_s: float) -> bool:
-    """Whether a request with a reservation has ended so long ago that whoever ended it is lost."""
+    """Whether an ended request still has a reservation that its worker can no longer settle."""
     return head.state != "open" and head.reservation is not None and not answering(head, now_s)
 
 

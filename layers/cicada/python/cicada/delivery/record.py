@@ -171,8 +171,8 @@ class RequestHead:
 
     @property
     def used(self) -> Amount:
-        """What it has used, as it is counted when it is settled: the shares of calls without a report never pass what
-        was reserved."""
+        """What counts as used at settlement. Estimates for calls without reported usage never exceed the
+        reservation."""
         counted = self.spent.counted
         if self.reservation is None:
             return counted

@@ -1,4 +1,4 @@
-"""A request's head as an item of the table, and back. ``docs/decisions`` says why it has these attributes."""
+"""Converts a request's head to and from an item of the table. ``docs/decisions`` says why it has these attributes."""
 
 from __future__ import annotations
 

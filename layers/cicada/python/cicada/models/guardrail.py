@@ -26,7 +26,7 @@ MAX_QUERY_CHARS = 1_000
 INTERVENED = "guardrail_intervened"
 """The stop reason of an answer that was blocked or, by some models, masked."""
 TRIES = 2
-"""With ``on_failure`` open, a call goes on unchecked after so many failures of the guardrail."""
+"""With ``on_failure`` open, a call continues unchecked after this many failures of the guardrail."""
 
 
 class GuardrailWatch:
@@ -147,7 +147,7 @@ class GuardrailUse:
         return AnswerBlocked(reason, told=message, by_guardrail=True)
 
     def read(self, failure: Failure | None) -> Failure | None:
-        """A failed call's meaning. Failures of the guardrail are told from the model's by their words alone."""
+        """What a failed call means. Only the message distinguishes a guardrail's failure from the model's."""
         if self._guardrail is None or failure is None or "guardrail" not in str(failure.error).lower():
             return failure
         return replace(failure, error=GuardrailUnavailable(str(failure.error)))

@@ -45,7 +45,7 @@ Source = Literal["INPUT", "OUTPUT"]
 
 
 class _Unreserved:
-    """The stop of a call scope without its budget: a check is no call of a model."""
+    """A call scope's stop signal without its budget: a check is not a model call."""
 
     def __init__(self, call_scope: CallScope) -> None:
         self._call_scope = call_scope

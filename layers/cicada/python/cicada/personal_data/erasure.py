@@ -72,7 +72,7 @@ class Erasure:
     """Refuses the tokens that were issued up to now. Idempotent."""
     _: KW_ONLY
     on_step: Callable[[str], None] = lambda _told: None
-    """Told in words what is done."""
+    """Called with a description of each step."""
     now_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)

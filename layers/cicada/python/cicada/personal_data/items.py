@@ -255,7 +255,7 @@ class OwnedItems:
 
 
 def owned(item: Item) -> tuple[str, Kind] | None:
-    """Whose an item is, and what it holds; None if it is nobody's."""
+    """An item's owner and kind; None if it has no owner."""
     pk, sk = item["pk"]["S"], item["sk"]["S"]
     if _REQUEST_ID.fullmatch(pk[:_REQUEST_ID_CHARS]):
         return pk[_REQUEST_ID_CHARS + 1 :], _OF_A_REQUEST.get(sk, "requestEvents")

@@ -1,4 +1,4 @@
-"""The limits on use: as the settings and the overrides state them, and as a client is told of them."""
+"""The limits on use: as settings and overrides state them, and as clients see them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class DynamoDbUsageRecords:
         return read_item(self._client, UsageFault, self._table, key)
 
     def _swap(self, account: Account, change: Callable[[Limits], Limits]) -> Limits:
-        """Replace an override by what is made of it, if nobody else does so meanwhile."""
+        """Change an override by compare-and-swap."""
         for _ in range(_TRIES):
             item = self._item(account.limits_key) or {}
             before = _limits(item) or Limits()

@@ -70,7 +70,7 @@ class RunTracker:
         self._waiting: deque[Invoked] = deque()
         """Unanswered calls of the action-group function."""
         self._masked = False
-        """A guardrail changed the response: it is as it is streamed."""
+        """A guardrail masked the response, so the streamed text is the answer."""
         self._turn_open = False
         self._tries = 0
         """Requests for the open turn."""

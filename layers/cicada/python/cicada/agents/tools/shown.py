@@ -143,7 +143,7 @@ def may_be_shown(proof: Proof, readable: Readable) -> bool:
 def profile_shown(profile: Profile, registry: SourceRegistry, readable: Readable) -> dict[str, Any]:
     """A profile as the model reads it: each fact with the number of its source.
 
-    Facts are the user's own record, and stay. A passage that may not be read any more is not shown as their source.
+    Facts are the user's own record, so they are always shown; a passage that the user can no longer read is not.
     """
     fields = []
     for field in profile.fields:

@@ -61,7 +61,7 @@ class _Held:
         return covers and all(starmap(catalogue.readable.allows_declared, self.readers.items()))
 
     def replaces(self, other: _Held) -> bool:
-        """Whether whoever is served by the other is now served by this."""
+        """Whether this serves every question that the other serves."""
         return other.readable == self.readable and other.readers.keys() <= self.readers.keys()
 
 
