@@ -68,18 +68,20 @@ def read_items(
     """The items of several keys, those that exist, by consistent reads."""
     found: dict[tuple[str, str], Item] = {}
     left = [attributes(pk=pk, sk=sk) for pk, sk in dict.fromkeys(keys)]
-    for pause_s in _BATCH_PAUSES_S:
+    pauses_s = iter(_BATCH_PAUSES_S)
+    while left:
         asked, later = left[:_READ_AT_ONCE], left[_READ_AT_ONCE:]
         with faults_as(fault):
             read = client.batch_get_item(RequestItems={table: {"Keys": asked, "ConsistentRead": True}})
         found |= {(item["pk"]["S"], item["sk"]["S"]): item for item in read["Responses"].get(table, ())}
         refused = read.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
         left = [*refused, *later]
-        if not left:
-            return found
         if refused:
+            pause_s = next(pauses_s, None)
+            if pause_s is None:
+                raise fault(f"{len(left)} items could not be read")
             sleep(pause_s)
-    raise fault(f"{len(left)} items could not be read")
+    return found
 
 
 def read_item(client: Any, fault: type[Exception], table: str, key: Mapping[str, Any]) -> Item | None:
