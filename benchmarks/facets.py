@@ -269,14 +269,15 @@ def graph(reader: IndexReader, plain: Plain, peers: Sequence[tuple[str, Sql]]) -
         found = entities.neighbours(name, everything, limit=LIMIT, readable=EVERYTHING)
         told = f"graph: {found.unique:,} neighbours, {LIMIT} with 3 passages"
         asked, bare = median_ms(
-            partial(entities.neighbours, name, everything, limit=LIMIT),
-            partial(entities.neighbours, name, everything, limit=LIMIT, show=0),
+            partial(entities.neighbours, name, everything, limit=LIMIT, readable=EVERYTHING),
+            partial(entities.neighbours, name, everything, limit=LIMIT, show=0, readable=EVERYTHING),
         )
         print(f"{told:44} {asked:9.2f} ms   (without passages {bare:.2f} ms)")
     for start, end in (("name of 3", "name of 40000"), ("name of 49000", "name of 40000")):
         found_paths = entities.paths(start, end, everything, max_hops=4, limit=5, readable=EVERYTHING)
         hops = len(found_paths.paths[0]) if found_paths.paths else 0
-        (taken,) = median_ms(partial(entities.paths, start, end, everything, max_hops=4, limit=5))
+        ways = partial(entities.paths, start, end, everything, max_hops=4, limit=5, readable=EVERYTHING)
+        (taken,) = median_ms(ways)
         print(f"{f'graph: 5 paths of {hops} hops and more':44} {taken:9.2f} ms")
     (unknown,) = median_ms(lambda: entities.neighbours("nane of 123", everything, limit=LIMIT, readable=EVERYTHING))
     print(f"{'graph: an unknown name, with the closest':44} {unknown:9.2f} ms")
