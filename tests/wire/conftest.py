@@ -1,4 +1,4 @@
-"""A gateway and a Lambda service of a test's own."""
+"""A gateway and a Lambda service of a test's own, and a local cloud that tests share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from cicada_local.testing import LocalCloud
+from tests.wire.announced_issuer import Issuer
 from tests.wire.functions_cloud import Cloud, clouds
 from tests.wire.gateway_house import House, houses
+
+
+@pytest.fixture(scope="session")
+def issuer() -> Iterator[Issuer]:
+    """Whose tokens open the local cloud's connections."""
+    issuer = Issuer()
+    with issuer.serve():
+        yield issuer
+
+
+@pytest.fixture(scope="session")
+def deployed(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    """A local cloud with the stacks and nothing in it: one for all tests of a worker, which leave it as it is."""
+    home = tmp_path_factory.mktemp("cloud")
+    with LocalCloud(home, settings=issuer.settings(), environment={"JWT_ISSUER": issuer.url}) as cloud:
+        yield cloud
 
 
 @pytest.fixture

@@ -8,19 +8,13 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from jwt.algorithms import RSAAlgorithm
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -29,6 +23,7 @@ from cicada_local.places import ROOT, Places
 from cicada_local.testing import CloudFailed, LocalCloud
 from cicada_local.up import read_settings
 from tests.e2e.plain_client import offers
+from tests.wire.announced_issuer import Issuer, serving
 
 SCRIPT = [
     {
@@ -43,15 +38,9 @@ SCRIPT = [
 ]
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cloud")
-
-
-@pytest.fixture(scope="module")
-def cloud(home: Path) -> Iterator[LocalCloud]:
-    with LocalCloud(home) as running:
-        yield running
+@pytest.fixture
+def cloud(deployed: LocalCloud) -> LocalCloud:
+    return deployed
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
@@ -88,8 +77,8 @@ def test_every_resource_type_of_the_stacks_is_known(cloud: LocalCloud) -> None:
     assert "Left out" not in cloud.log()
 
 
-def test_a_second_one_from_the_same_home_refuses_and_says_why(cloud: LocalCloud, home: Path) -> None:
-    second = command("up", "--plain", "--no-load", "--port", "0", "--home", str(home))
+def test_a_second_one_from_the_same_home_refuses_and_says_why(cloud: LocalCloud) -> None:
+    second = command("up", "--plain", "--no-load", "--port", "0", "--home", str(cloud.home))
     assert second.returncode == 1
     assert f"already runs at {cloud.endpoint_url}/ (process {cloud.pid})" in second.stderr
     assert "Traceback" not in second.stderr
@@ -143,15 +132,6 @@ def test_settings_that_are_not_valid_are_told_in_the_app_s_own_words(tmp_path: P
     assert refused.returncode == 1
     assert "retentionDays" in refused.stderr
     assert "Traceback" not in refused.stderr
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
-    """An HTTP server; gives its port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -230,6 +210,7 @@ def test_a_life_a_clean_stop_a_second_life_a_kill_and_a_third(tmp_path: Path) ->
     cloud = LocalCloud(home, load=[script])
 
     cloud.start()
+    assert "Left out" not in cloud.log()
     first = dict(cloud.outputs)
     assert cloud.calls()["bedrock-runtime.InvokeModel"] >= 2
     current = cloud.client("s3").get_object(Bucket=first["IndexBucket"], Key="index/current.json")
@@ -263,7 +244,7 @@ def test_it_stops_when_its_parent_is_gone(tmp_path: Path) -> None:
     home = tmp_path / "cloud"
     starter = (
         "import os, sys, time; from pathlib import Path; from cicada_local.testing import LocalCloud\n"
-        "cloud = LocalCloud(Path(sys.argv[1])); cloud.start(); print(cloud.pid, flush=True); os._exit(0)"
+        "cloud = LocalCloud(Path(sys.argv[1]), empty=True); cloud.start(); print(cloud.pid, flush=True); os._exit(0)"
     )
     started = subprocess.run(
         [sys.executable, "-c", starter, str(home)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
@@ -284,53 +265,10 @@ def _lives(pid: int) -> bool:
     return True
 
 
-class Issuer:
-    """Signs tokens, says where its keys are, and publishes them."""
-
-    url = "https://issuer.example"
-    audience = "cicada-tests"
-
-    def __init__(self) -> None:
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self.asked: list[str] = []
-
-    def token(self, subject: str = "aoi", **changed: object) -> str:
-        claims = {"iss": self.url, "aud": self.audience, "sub": subject, "exp": int(time.time()) + 600}
-        claims["groups"] = ["readers"]
-        return jwt.encode({**claims, **changed}, self._key, algorithm="RS256", headers={"kid": "1"})
-
-    @contextmanager
-    def serve(self) -> Iterator[str]:
-        """Serve at the address that it gives, which becomes the tokens' issuer."""
-        jwk = {**json.loads(RSAAlgorithm.to_jwk(self._key.public_key())), "kid": "1", "use": "sig", "alg": "RS256"}
-        issuer = self
-
-        class Keys(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                issuer.asked.append(self.path)
-                about = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"}
-                body = json.dumps({"keys": [jwk]} if self.path == "/keys" else about).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        with serving(Keys) as port:
-            self.url = f"http://127.0.0.1:{port}"
-            yield self.url
-
-
-def test_connections_are_authorized_by_tokens_of_an_issuer_that_says_where_its_keys_are(tmp_path: Path) -> None:
-    issuer, another = Issuer(), Issuer()
-    auth = {
-        "mode": "oidc",
-        "issuer": issuer.url,
-        "audience": issuer.audience,
-        "groupsClaim": "groups",
-        "requiredGroups": ["readers"],
-    }
+def test_connections_are_authorized_by_tokens_of_an_issuer_that_says_where_its_keys_are(
+    cloud: LocalCloud, issuer: Issuer
+) -> None:
+    another = Issuer()
 
     def status(url: str, **offer: Any) -> int:
         """How an upgrade is refused."""
@@ -338,24 +276,20 @@ def test_connections_are_authorized_by_tokens_of_an_issuer_that_says_where_its_k
             connect(url, **offer).__enter__()
         return refused.value.response.status_code
 
-    with (
-        issuer.serve() as url,
-        LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment={"JWT_ISSUER": url}) as cloud,
-    ):
-        another.url = issuer.url
-        refused = [issuer.token(aud="others"), issuer.token(exp=1), another.token(), "no.token.atall"]
-        access = issuer.token(aud=None, client_id=issuer.audience, token_use="access")
-        for token in (issuer.token(), access):
-            with connect(cloud.websocket_url, subprotocols=offers(token)) as socket_:
-                assert socket_.subprotocol == "cicada.v1"
-                socket_.send(json.dumps({"action": "ping"}))
-                assert json.loads(socket_.recv(20))["type"] == "pong"
-                assert len(cloud.connections()) == 1
-        for token in refused:
-            assert status(cloud.websocket_url, subprotocols=offers(token)) == 401
-        assert status(cloud.websocket_url, subprotocols=offers(issuer.token(groups=["staff"]))) == 403
-        assert status(f"{cloud.websocket_url}?token={issuer.token()}") == 401
-        assert set(issuer.asked) == {"/.well-known/openid-configuration", "/keys"}
-        log = "".join(path.read_text() for path in cloud.logs.glob("*Authorizer*.log"))
-        assert "the token is in the URL" in log
-        assert "in none of auth.requiredGroups (readers)" in log
+    another.url = issuer.url
+    refused = [issuer.token(aud="others"), issuer.token(exp=1), another.token(), "no.token.atall"]
+    access = issuer.token(aud=None, client_id=issuer.audience, token_use="access")
+    for token in (issuer.token(), access):
+        with connect(cloud.websocket_url, subprotocols=offers(token)) as socket_:
+            assert socket_.subprotocol == "cicada.v1"
+            socket_.send(json.dumps({"action": "ping"}))
+            assert json.loads(socket_.recv(20))["type"] == "pong"
+            assert len(cloud.connections()) == 1
+    for token in refused:
+        assert status(cloud.websocket_url, subprotocols=offers(token)) == 401
+    assert status(cloud.websocket_url, subprotocols=offers(issuer.token(groups=["staff"]))) == 403
+    assert status(f"{cloud.websocket_url}?token={issuer.token()}") == 401
+    assert set(issuer.asked) == {"/.well-known/openid-configuration", "/keys"}
+    log = "".join(path.read_text() for path in cloud.logs.glob("*Authorizer*.log"))
+    assert "the token is in the URL" in log
+    assert "in none of auth.requiredGroups (readers)" in log

@@ -309,12 +309,6 @@ def test_a_schedule_that_is_not_deployed_is_not_found(services: Services) -> Non
 # --- the deployed thing ---
 
 
-@pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    with LocalCloud(tmp_path_factory.mktemp("cloud")) as started:
-        yield started
-
-
 def told(cloud: LocalCloud) -> dict[str, tuple[str, list[str]]]:
     schedules = cloud.control("GET", "schedules")
     return {schedule["name"]: (schedule["expression"], schedule["functions"]) for schedule in schedules}
@@ -340,7 +334,7 @@ def test_the_recovery_sweep_is_deployed_with_its_schedule_and_runs(deployed: Loc
     assert expression == "rate(2 minutes)"
     (outcome,) = deployed.control("POST", "schedules/Cicada-recovery-sweep")
     assert outcome["function"] == functions[0]
-    assert outcome["result"] == {"looked_at": 0, "restarted": 0, "ended": 0, "failed": 0}
+    assert outcome["result"] == {"looked_at": 0, "restarted": 0, "ended": 0, "settled": 0, "failed": 0}
 
 
 def test_a_request_that_was_never_started_is_started_by_the_sweep_and_answered(deployed: LocalCloud) -> None:
@@ -358,7 +352,7 @@ def test_a_request_that_was_never_started_is_started_by_the_sweep_and_answered(d
     )
     log.create(head, dump_event(accepted))
     (outcome,) = deployed.control("POST", "schedules/Cicada-recovery-sweep")
-    assert outcome["result"] == {"looked_at": 1, "restarted": 1, "ended": 0, "failed": 0}
+    assert outcome["result"] == {"looked_at": 1, "restarted": 1, "ended": 0, "settled": 0, "failed": 0}
     while (head := log.head(key)).state == "open":
         time.sleep(0.05)
     _, entries = log.read(key)
