@@ -18,6 +18,7 @@ from cicada.index.writer import IndexWriter
 from cicada_cli.main import main
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content, expected
+from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passage, make_passages
 
 OLD, NEW = make_passages(4), make_passages(3, start=2)
@@ -109,8 +110,11 @@ def test_a_version_that_is_not_there_is_told(store: S3Store, capsys: pytest.Capt
 
 
 def test_many_small_segments_are_merged_and_collected(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
+    memory = InMemoryStore()
     for number in range(10):
-        IndexWriter(store, WordEmbedder()).add("script", indexable([make_passage(number)]))
+        IndexWriter(memory, WordEmbedder()).add("script", indexable([make_passage(number)]))
+    for key, data in memory.objects.items():
+        store.write(key, data, replaces=None)
     before = content(store)
     assert run(capsys, "compact", "--collection", "other") == "Nothing is due.\n"
     assert "10 segments became 1" in run(capsys, "compact")
