@@ -50,16 +50,18 @@ class LogSearch:
                 width = min(WINDOW, len(letters))
                 self._by_part.update((letters[at : at + width], text) for at in range(len(letters) - width + 1))
         self._widths = sorted({len(part) for part in self._by_part})
+        self._begins = {part[:LEAST] for part in self._by_part}
         named = "|".join(re.escape(name) for name in sorted(set(names), key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{named})(?!\w)") if named else None
 
     def leaks(self, line: str) -> set[str]:
         """What a line of a log holds of them."""
         letters = plain(line)
+        places = [at for at in range(len(letters) - LEAST + 1) if letters[at : at + LEAST] in self._begins]
         found = {
             self._by_part[letters[at : at + width]]
+            for at in places
             for width in self._widths
-            for at in range(len(letters) - width + 1)
             if letters[at : at + width] in self._by_part
         }
         return found | set(self._names.findall(line) if self._names else ())
