@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +18,7 @@ from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada_local.places import aws_environment
 from cicada_local.testing import LocalCloud
+from tests.e2e import command
 from tests.e2e.plain_client import Socket
 from tests.e2e.reading import Events, failures, first
 from tests.e2e.searched_cloud import SearchedCloud
@@ -62,15 +61,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
 def cicada(cloud: LocalCloud, *arguments: str) -> str:
     """What a command prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cicada_cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env=aws_environment(os.environ, cloud.endpoint_url),
-        cwd=CAMPAIGN.parents[1],
-    )
+    done = command.cicada(arguments, aws_environment(os.environ, cloud.endpoint_url))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

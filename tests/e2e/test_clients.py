@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 
 from cicada.protocol.events import Chunk, Complete, Sources
 from cicada_client import CicadaClient
+from tests.e2e import command
 
 QUESTION = "How many strokes of the fog bell did Ilse count?"
 
 
 def cicada(cloud, token, *words):
     """Run the command line as a user does."""
-    command = [sys.executable, "-m", "cicada_cli", *words]
-    if words[0] == "ask":
-        command += ["--url", cloud.websocket_url, "--token", token]
+    where = ["--url", cloud.websocket_url, "--token", token] if words[0] == "ask" else []
     environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return command.cicada([*words, *where], environment)
 
 
 def test_the_python_client_streams_an_answer(cloud, issuer, user):

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 
 from cicada.delivery.decide import START_GRACE_S
 from cicada.delivery.dynamodb import INLINE_BYTES
 from stacks.answer_settings import Budget
 from tests.chaos.house import ANSWER, EXHAUSTED, House
+from tests.e2e import command
 from tests.e2e.plain_client import PATIENCE_S, of, whole
 from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
 
 
 def cicada(cloud, *words):
     """Run the command line over the logs, or the table, of the deployment."""
-    command = [
-        sys.executable,
-        "-m",
-        "cicada_cli",
-        *words,
-        "--endpoint-url",
-        cloud.endpoint_url,
-        "--region",
-        "us-east-1",
-    ]
     environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return command.cicada([*words, "--endpoint-url", cloud.endpoint_url, "--region", "us-east-1"], environment)
 
 
 PATIENT_S = START_GRACE_S + 1
