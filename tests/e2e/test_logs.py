@@ -89,7 +89,7 @@ def test_every_cloud_of_the_end_to_end_tests_is_searched():
 
 def test_an_answer_is_logged_by_its_ids_alone(cloud, connect, user, words):
     socket = connect()
-    session = words("session", "")
+    session = words("session", "").strip().replace(" ", "-")
     request_ids = []
     for question in (words(), words("And what did she say of the", "then?")):
         events = socket.answer(question, sessionId=session)
