@@ -16,7 +16,7 @@ from cicada_cli.shared_options import add_aws
 from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
 
 if TYPE_CHECKING:
-    from cicada.audit.records import Action, Change
+    from cicada.audit.records import Action, ChangeRecord
 
 READING = ("requests_table", "auth_mode")
 """What commands that show something must know of the deployment; user pool and limits come with the mode."""
@@ -90,7 +90,7 @@ def subject_of(deployment: Deployment, name: str) -> tuple[str, PoolUser | None]
 
 def recorded(
     deployment: Deployment, action: Action, subject: str | None, **details: Any
-) -> AbstractContextManager[Change]:
+) -> AbstractContextManager[ChangeRecord]:
     """Record a change that the block makes; see :func:`cicada.audit.records.record`."""
     from cicada.audit.records import record
 

@@ -27,7 +27,7 @@ NEEDS = ("bucket", "access")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedCollection:
     """A collection, or a rule for one that the index does not hold."""
 
     name: str
@@ -85,12 +85,12 @@ def collections(deployment: Deployment, *, as_json: bool, out: Console) -> Exit:
     return Exit.DONE
 
 
-def listed(manifest: Manifest, rules: AccessRules) -> list[Listed]:
+def listed(manifest: Manifest, rules: AccessRules) -> list[ListedCollection]:
     """The version's collections, and the rules for others."""
     kinds = {one.collection: one.kind for one in manifest.declarations}
     otherwise = None if rules.default == "everybody" else ()
     return [
-        Listed(
+        ListedCollection(
             name,
             sum(entry.live for entry in manifest.of_collection(name)),
             kinds.get(name),
@@ -100,6 +100,6 @@ def listed(manifest: Manifest, rules: AccessRules) -> list[Listed]:
     ]
 
 
-def _plain(one: Listed) -> dict[str, Any]:
+def _plain(one: ListedCollection) -> dict[str, Any]:
     readers = "everybody" if one.readers is None else list(one.readers)
     return {"collection": one.name, "passages": one.passages, "kind": one.kind, "readers": readers}

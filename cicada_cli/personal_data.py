@@ -22,9 +22,9 @@ from cicada_cli.user_pool import PoolUser, UserPool
 from cicada_cli.users import described, refuse_tokens, revocations_of
 
 if TYPE_CHECKING:
-    from cicada.audit.records import Change
+    from cicada.audit.records import ChangeRecord
     from cicada.delivery.ports import Connections
-    from cicada.personal_data.erasure import Receipt
+    from cicada.personal_data.erasure import ErasureReceipt
 
 BACKUP_DAYS = 35
 """For how long point-in-time recovery keeps a table, unless it is set lower."""
@@ -101,7 +101,7 @@ class Person:
         assert self.deployment.user_pool_id is not None
         return UserPool.of(self.deployment.aws, self.deployment.user_pool_id)
 
-    def recorded(self, action: Literal["user_exported", "user_erased"]) -> AbstractContextManager[Change]:
+    def recorded(self, action: Literal["user_exported", "user_erased"]) -> AbstractContextManager[ChangeRecord]:
         """The audit record of what is done, which names the user by the pseudonym of the logs: it outlives the data."""
         from cicada.identity import asker_of
 
@@ -235,7 +235,7 @@ class _Unreachable:
 # --- the receipt ---
 
 
-def _told(person: Person, receipt: Receipt, remains: list[dict[str, str | None]], *, removed: bool) -> list[str]:
+def _told(person: Person, receipt: ErasureReceipt, remains: list[dict[str, str | None]], *, removed: bool) -> list[str]:
     items = ", ".join(f"{count} {kind}" for kind, count in receipt.deleted.items()) or "nothing was stored"
     runs = "" if receipt.runs == 1 else f", in {counted(receipt.runs, 'run')}"
     return [
@@ -247,7 +247,7 @@ def _told(person: Person, receipt: Receipt, remains: list[dict[str, str | None]]
     ]
 
 
-def _remaining(person: Person, receipt: Receipt, *, removed: bool) -> list[dict[str, str | None]]:
+def _remaining(person: Person, receipt: ErasureReceipt, *, removed: bool) -> list[dict[str, str | None]]:
     """What an erasure leaves, and until when; see docs/privacy.md."""
     from cicada.personal_data.instants import instant
     from cicada.revocation import KEPT_S

@@ -21,7 +21,7 @@ from cicada.personal_data.erasure import (
     WORKER_S,
     Erasure,
     ErasureIncomplete,
-    Receipt,
+    ErasureReceipt,
 )
 from cicada.personal_data.export import Export, exported, schema
 from cicada.personal_data.items import OwnedItems, PersonalDataFault, owned
@@ -101,7 +101,7 @@ class World:
     def items(self, subject: str, tenant: str | None = None) -> OwnedItems:
         return OwnedItems(self.wire, TABLE, subject, tenant, now_s=lambda: self.now_s, sleep=self.sleep)
 
-    def erase(self, subject: str, erasure_id: str = "e", *, tenant: str | None = None) -> Receipt:
+    def erase(self, subject: str, erasure_id: str = "e", *, tenant: str | None = None) -> ErasureReceipt:
         items = self.items(subject, tenant)
         receipt = Erasure(
             items,

@@ -27,7 +27,7 @@ class ConditionFailed(Exception):
         self.item = item
 
 
-class Cancelled(Exception):
+class TransactionCancelled(Exception):
     """A transaction did not land. ``reasons`` has a code for each of its parts, and the item that is stored."""
 
     def __init__(self, reasons: Sequence[Mapping[str, Any]]) -> None:
@@ -50,13 +50,16 @@ def faults_as(fault: type[Exception]) -> Iterator[None]:
 
 
 def transact(client: Any, fault: type[Exception], parts: Sequence[Mapping[str, Any]]) -> None:
-    """Write several items or none. Raises ``fault``, or Cancelled: a condition does not hold, or others write too."""
+    """Write several items or none.
+
+    Raises ``fault``, or TransactionCancelled if a condition does not hold or another transaction conflicts.
+    """
     try:
         client.transact_write_items(TransactItems=parts)
     except ClientError as error:
         reasons = error.response.get("CancellationReasons", ())
         if {str(reason.get("Code", "None")) for reason in reasons} & _CANCELLING:
-            raise Cancelled(reasons) from error
+            raise TransactionCancelled(reasons) from error
         raise fault(str(error)) from error
     except BotoCoreError as error:
         raise fault(str(error)) from error

@@ -66,7 +66,7 @@ def function_actor(requester: str | None = None) -> str:
 
 
 @dataclass
-class Change:
+class ChangeRecord:
     """A change under way. What :meth:`note` adds is written down with its outcome."""
 
     id: str
@@ -88,7 +88,7 @@ def record(
     subject: str | None = None,
     details: Mapping[str, Any] | None = None,
     now: Callable[[], datetime] = utc_now,
-) -> Iterator[Change]:
+) -> Iterator[ChangeRecord]:
     """Record a change that the block makes: what it is before the block runs, and how it ended after it.
 
         with record(store, "limits_set", actor=who, subject="user/5f0c…", details={"usdDay": 2}) as change:
@@ -112,7 +112,7 @@ def record(
         _write(store, began.key(), {"at": _told(began.at), **body})
     except IndexUnavailable as error:
         raise AuditUnavailable(f"{action} was not recorded, so it was not done: {error}") from error
-    change = Change(began.id)
+    change = ChangeRecord(began.id)
     try:
         yield change
     except BaseException as error:
@@ -138,7 +138,7 @@ class _Begun:
         return f"{AUDIT_PREFIX}{at:%Y/%m/%d/%Y%m%dT%H%M%S.%f}Z-{self.id}{end}.json"
 
 
-def _end(store: ObjectStore, began: _Begun, change: Change, at: datetime, outcome: Mapping[str, str]) -> None:
+def _end(store: ObjectStore, began: _Begun, change: ChangeRecord, at: datetime, outcome: Mapping[str, str]) -> None:
     body = {"at": _told(at), **outcome, **_about(change.subject), "details": _bounded(change.noted)}
     try:
         _write(store, began.key(OUTCOME), body)

@@ -34,9 +34,9 @@ from cicada.delivery.record import (
 from cicada.delivery.stored_heads import dump_changes, dump_subscribers, inline_event, load_entries, load_head
 from cicada.dynamodb import (
     CONDITION_FAILED,
-    Cancelled,
     ConditionFailed,
     Item,
+    TransactionCancelled,
     attributes,
     faults_as,
     queried,
@@ -131,7 +131,7 @@ class DynamoDbLog:
         try:
             puts = [{"Put": new}, {"Put": reservation}]
             transact(self._client, StoreFault, [*puts, *({"Update": update} for update in updates)])
-        except Cancelled as cancelled:
+        except TransactionCancelled as cancelled:
             stored, *others = cancelled.items
             if cancelled.codes[0] == CONDITION_FAILED and stored is not None:
                 raise Conflict(load_head(head.key, stored), ()) from cancelled
@@ -161,7 +161,7 @@ class DynamoDbLog:
         for pause_s in _CONTENTION_PAUSES_S:
             try:
                 transact(self._client, StoreFault, [{"Delete": gone}, *({"Update": update} for update in updates)])
-            except Cancelled as cancelled:
+            except TransactionCancelled as cancelled:
                 if cancelled.codes[0] == CONDITION_FAILED:
                     return False
                 self._sleep(pause_s * (0.5 + self._random()))

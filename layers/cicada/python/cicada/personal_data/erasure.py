@@ -46,7 +46,7 @@ class ErasureIncomplete(Exception):
     """New items of the owner kept appearing."""
 
 
-class Receipt(CorpusModel):
+class ErasureReceipt(CorpusModel):
     """What an erasure has done, over all its runs."""
 
     erasure_id: str
@@ -77,7 +77,7 @@ class Erasure:
     sleep: Callable[[float], None] = time.sleep
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
 
-    def run(self) -> Receipt:
+    def run(self) -> ErasureReceipt:
         """Erase everything, or finish what an earlier run began.
 
         Raises:
@@ -144,9 +144,9 @@ class Erasure:
             self.on_step(f"waiting {left_s:.0f} s until no function that began before can write")
             self.sleep(left_s)
 
-    def _ended(self) -> Receipt:
+    def _ended(self) -> ErasureReceipt:
         progress, nameless = self.items.progress(), self.items.nameless
-        return Receipt(
+        return ErasureReceipt(
             erasure_id=progress.erasure_id,
             asker=asker_of(self.items.owner),
             begun_at=instant(progress.begun_at_s),

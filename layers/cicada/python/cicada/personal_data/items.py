@@ -17,7 +17,16 @@ from urllib.parse import unquote
 
 from botocore.config import Config
 
-from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, attributes, faults_as, read_item, scanned, transact
+from cicada.dynamodb import (
+    CONDITION_FAILED,
+    Item,
+    TransactionCancelled,
+    attributes,
+    faults_as,
+    read_item,
+    scanned,
+    transact,
+)
 from cicada.identity import owner_of
 
 Kind = Literal[
@@ -97,7 +106,7 @@ class Nameless:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ErasureProgress:
     """How far the erasure of an owner's data has come, over all its runs."""
 
     erasure_id: str
@@ -176,7 +185,7 @@ class OwnedItems:
 
     # --- deleting ---
 
-    def begin(self, erasure_id: str) -> Progress:
+    def begin(self, erasure_id: str) -> ErasureProgress:
         """Begin an erasure under an id, or take one up that was interrupted."""
         now = int(self._now_s())
         with faults_as(PersonalDataFault):
@@ -213,7 +222,7 @@ class OwnedItems:
             try:
                 transact(self._client, PersonalDataFault, [*map(self._deletion, owned), self._counted(owned)])
                 return
-            except Cancelled as cancelled:
+            except TransactionCancelled as cancelled:
                 codes = cancelled.codes
                 owned = [one for one, code in zip(owned, codes, strict=False) if code != CONDITION_FAILED]
                 if CONDITION_FAILED not in codes:  # an item is being written; otherwise one had expired, or was erased
@@ -240,7 +249,7 @@ class OwnedItems:
             }
         }
 
-    def progress(self) -> Progress:
+    def progress(self) -> ErasureProgress:
         """How far the erasure has come."""
         return _progress(read_item(self._client, PersonalDataFault, self._table, self._progress_key) or {})
 
@@ -270,8 +279,8 @@ def owned(item: Item) -> tuple[str, Kind] | None:
     return None
 
 
-def _progress(item: Item) -> Progress:
-    return Progress(
+def _progress(item: Item) -> ErasureProgress:
+    return ErasureProgress(
         erasure_id=item["erasure_id"]["S"],
         begun_at_s=int(item["begun_at"]["N"]),
         runs=int(item["runs"]["N"]),

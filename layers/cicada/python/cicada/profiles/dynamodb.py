@@ -12,7 +12,7 @@ from typing import Any
 from botocore.config import Config
 from pydantic import ValidationError
 
-from cicada.dynamodb import CONDITION_FAILED, Cancelled, Item, if_unchanged, queried, read_item, transact
+from cicada.dynamodb import CONDITION_FAILED, Item, TransactionCancelled, if_unchanged, queried, read_item, transact
 from cicada.errors import ProfilesUnavailable
 from cicada.profiles.heads import Listed, StoredHead, head_of
 from cicada.profiles.record import ProfileRecord
@@ -58,7 +58,7 @@ class DynamoDbProfiles:
             try:
                 transact(self._client, ProfilesUnavailable, [{"Put": put} for put in puts])
                 return
-            except Cancelled as cancelled:
+            except TransactionCancelled as cancelled:
                 if CONDITION_FAILED in cancelled.codes:
                     raise RecordChanged(record.id) from cancelled
         raise ProfilesUnavailable("the profile is being written by another request")
