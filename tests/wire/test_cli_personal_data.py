@@ -54,7 +54,8 @@ def service() -> Iterator[SignInService]:
 
 @pytest.fixture
 def run(service: SignInService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.setattr(erasure, "PROCESSOR_S", 0)
+    for wait in ("PROCESSOR_S", "WORKER_S"):
+        monkeypatch.setattr(erasure, wait, 0)
     for name, value in {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
