@@ -22,10 +22,11 @@ def test_the_domain_of_the_example_can_be_deployed() -> None:
 
 def test_what_the_page_says_is_what_is_explained() -> None:
     told = re.findall(r"^\| \*(?:… )?(.+?)\* \|", PAGE, re.MULTILINE)
-    assert len(told) == 5
+    assert len(told) == 9
     scripts = "".join(path.read_text(encoding="utf-8") for path in WEB.glob("*.js"))
     for words in told:
-        assert words.rstrip(".") in scripts, words
+        if not re.search(r"[0-9“]", words):  # with an example's figure or name, which the page fills in
+            assert words.rstrip(".") in scripts, words
 
 
 def test_the_figures_are_the_codes() -> None:

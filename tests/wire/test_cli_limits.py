@@ -240,7 +240,10 @@ def test_the_switch_is_turned_and_seen(service: Service, run: Run, records: Dyna
         (("--user", "ann"), "name a limit, such as --usd-day 2"),
         (("--user", "ann", "--usd-day", "0.3"), "usdDay: must be 0, none, or at least $0.40: a question reserves"),
         (("--deployment", "--tokens-day", "5"), "tokensDay: must be 0, none, or at least 120,000"),
-        (("--group", "poets", "--usd-day", "3"), "the use of poets is not counted: usageLimits.groups of the settings"),
+        (
+            ("--group", "poets", "--usd-day", "3"),
+            "the use of the group poets is not counted: usageLimits.groups of the settings",
+        ),
     ],
 )
 def test_a_limit_that_could_not_hold_is_refused(
