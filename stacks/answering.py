@@ -79,9 +79,8 @@ class AnsweringStack(Stack):
                 **settings.usage_limits.environment(),
             },
         )
-        self._allow_log(
-            self.message_processor, "BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"
-        )
+        reads = ("BatchGetItem", "ConditionCheckItem", "GetItem", "Query")
+        self._allow_log(self.message_processor, *reads, "DeleteItem", "PutItem", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)

@@ -48,6 +48,14 @@ WARM_SHARE = 0.8
 """How often an invocation meets an environment that has worked before."""
 
 
+def drawn_epoch_s(random: Random) -> float:
+    """When a world begins: half of them before the turn of a month, a third of these as the first questions are asked."""
+    if random.random() < 0.5:
+        return EPOCH_S
+    share = random.random()
+    return NEXT_MONTH_S - (90 if share > 1 / 3 else 0.15) * share
+
+
 class Deployment:
     """What is deployed. Handlers are written out here as in ``lambdas/``, which read the environment as they load."""
 
@@ -66,7 +74,7 @@ class Deployment:
         self.shares_answers = random.random() < 0.5
         self.judge = Judge(scheduler, self.index, self.access, self.fail, shares_answers=self.shares_answers)
         limits = drawn_limits(random)
-        self.epoch_s = EPOCH_S if random.random() < 0.5 else NEXT_MONTH_S - random.uniform(0, 90)
+        self.epoch_s = drawn_epoch_s(random)
         self.usage = UsageJudge(limits, self.fail)
         self.table = Table(scheduler, faults, self._wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])

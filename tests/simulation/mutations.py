@@ -182,13 +182,23 @@ def _end_forgotten() -> list[Patch]:
 def _limits_unchecked() -> list[Patch]:
     reserving = vars(cicada.delivery.dynamodb)["reserving"]
 
-    def lax(*asked: Any) -> dict[str, Any]:
-        update = dict(reserving(*asked))
-        condition = update.pop("ConditionExpression", "")
-        names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
-        unused = {name for name in re.findall(r":\w+", condition) if name not in update["UpdateExpression"]}
-        kept = {name: value for name, value in values.items() if name not in unused}
-        return {**update, "ExpressionAttributeNames": names, "ExpressionAttributeValues": kept}
+    def lax(*asked: Any) -> dict[Any, Any]:
+        changes = {key: part["Update"] for key, part in reserving(*asked).items() if "Update" in part}
+        for update in changes.values():
+            condition = update.pop("ConditionExpression", "")
+            for name in re.findall(r":\w+", condition):
+                if name not in update["UpdateExpression"]:
+                    update["ExpressionAttributeValues"].pop(name, None)
+        return {key: {"Update": update} for key, update in changes.items()}
+
+    return [(cicada.delivery.dynamodb, "reserving", lax)]
+
+
+def _month_beside_unchecked() -> list[Patch]:
+    reserving = vars(cicada.delivery.dynamodb)["reserving"]
+
+    def lax(*asked: Any) -> dict[Any, Any]:
+        return {key: part for key, part in reserving(*asked).items() if "ConditionCheck" not in part}
 
     return [(cicada.delivery.dynamodb, "reserving", lax)]
 
@@ -244,6 +254,7 @@ MUTATIONS = (
     Mutation("citations_trusted", "no citation is checked", _citations_trusted),
     Mutation("text_not_withdrawn", "a blocked answer stays in the log", _text_not_withdrawn),
     Mutation("limits_unchecked", "a reservation lands whatever its account counts", _limits_unchecked),
+    Mutation("month_beside_unchecked", "a reservation lands whatever the other month counts", _month_beside_unchecked),
     Mutation("reservations_kept", "what a lost process had reserved is not given back", _reservations_kept),
     Mutation("settled_by_all", "whoever settles a request counts its use once more", _settled_by_all),
     Mutation("refused_and_asked", "a question that a limit refuses is asked all the same", _refused_and_asked),

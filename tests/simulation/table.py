@@ -128,7 +128,8 @@ class Table:
                 raise Cancelled([reason or {"Code": "None"} for _, reason in examined])
             landed = True
             for (verb, part), (pk, sk), (before, _) in zip(parts, keys, examined, strict=True):
-                self._store(pk, sk, before, _after(verb, part, before))
+                if verb != "ConditionCheck":
+                    self._store(pk, sk, before, _after(verb, part, before))
             return {}
 
         if self._faults.hit("transaction_conflict"):
@@ -338,7 +339,7 @@ def _key_of(item: Item) -> tuple[str, str]:
 
 
 def _after(verb: str, part: Mapping[str, Any], before: Item | None) -> Item | None:
-    """An item after a part of a transaction."""
+    """An item after a part of a transaction that changes it."""
     if verb == "Delete":
         return None
     if verb == "Put":

@@ -92,8 +92,7 @@ class UsageJudge:
                 use = Use.of(item, day)
                 window, count = {
                     "requestsMinute": (use.minute, use.minute_requests),
-                    # A question that is reserved at the turn of a month can be missed by the first of the next.
-                    "requestsOpen": (month, use.open),
+                    "requestsOpen": ("now", use.open),
                     "tokensDay": ((month, day), use.day_tokens),
                     "tokensMonth": (month, use.tokens),
                     "usdDay": ((month, day), use.day_microusd),

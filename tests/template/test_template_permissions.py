@@ -34,6 +34,7 @@ def allowed(synthesis: Synthesis, function: str) -> set[tuple[str, str]]:
 def test_the_message_processor(shipped: Synthesis) -> None:
     assert allowed(shipped, "message_processor") == XRAY | own_logs(shipped, "message_processor") | {
         ("dynamodb:BatchGetItem", TABLE),
+        ("dynamodb:ConditionCheckItem", TABLE),
         ("dynamodb:DeleteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),

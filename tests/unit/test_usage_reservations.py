@@ -31,6 +31,7 @@ from tests.simulation.expressions import Item, condition, updated
 MOST = Amount(100, 1_000)
 NOW_S = 1_795_600_830.0  # 2026-11-25, 10:00:30
 WINDOW = Window.at(NOW_S)
+TURN_S = 1_796_083_200.0  # 2026-12-01
 MARA = Asker("mara", ("readers", "staff"))
 
 
@@ -42,11 +43,12 @@ class Table:
 
     def lands(self, reservation: Reservation, claims: tuple[Claim, ...]) -> bool:
         """A transaction: all or nothing."""
-        updates = [reserving("t", reservation, claim) for claim in claims]
-        if not all(self._holds(update) for update in updates):
+        parts = [part for claim in claims for part in reserving("t", reservation, claim).values()]
+        if not all(self._holds(asked) for part in parts for asked in part.values()):
             return False
-        for update in updates:
-            self.apply(update)
+        for part in parts:
+            if "Update" in part:
+                self.apply(part["Update"])
         return True
 
     def apply(self, update: dict[str, Any]) -> None:
@@ -197,17 +199,68 @@ def test_a_minute_counts_its_own_questions_and_that_of_a_fast_clock(minute: int,
     assert Use.of(table.items[key], WINDOW.day).minute == WINDOW.minute
 
 
-def test_open_questions_of_the_month_before_are_counted_in_the_first_hour() -> None:
-    window = Window.at(1_796_083_200.0 + 60)  # 2026-12-01, 00:01
-    assert (window.month, window.carried_from) == ("2026-12", "2026-11")
-    assert Window.at(1_796_083_200.0 + 3_600).carried_from is None
+@pytest.mark.parametrize(
+    ("after_s", "month", "beside"),
+    [
+        (-901, "2026-11", None),
+        (-900, "2026-11", "2026-12"),
+        (-1, "2026-11", "2026-12"),
+        (0, "2026-12", "2026-11"),
+        (3_599, "2026-12", "2026-11"),
+        (3_600, "2026-12", None),
+    ],
+)
+def test_open_questions_of_two_months_are_counted_at_the_turn(after_s: int, month: str, beside: str | None) -> None:
+    window = Window.at(TURN_S + after_s)
+    assert (window.month, window.beside) == (month, beside)
     several = bounds(UsageLimits(user=Limits(requests_open=2)), MARA, {})
-    items = {user("mara").item("2026-11"): {"open": {"N": "1"}}}
-    assert set(use_keys(several, window)) == {user("mara").item("2026-11"), user("mara").item("2026-12")}
-    _, (claim,) = reserve(several, items, window, MOST, lambda: 0.0)
-    assert claim.at_most == {"requestsOpen": 0}
-    with pytest.raises(LimitReached):
-        reserve(several, {user("mara").item("2026-11"): {"open": {"N": "2"}}}, window, MOST, lambda: 0.0)
+    assert set(use_keys(several, window)) == {user("mara").item(one) for one in (month, beside) if one}
+    places = {} if beside is None else {user("mara").item(beside): {"open": {"N": "1"}}}
+    reservation, (claim,) = reserve(several, places, window, MOST, lambda: 0.0)
+    assert claim.at_most == {"requestsOpen": 1 if beside is None else 0}
+    kinds = [kind for part in reserving("t", reservation, claim).values() for kind in part]
+    assert kinds == ["Update", *["ConditionCheck" for _ in places]]
+    if beside is not None:
+        with pytest.raises(LimitReached):
+            reserve(several, {user("mara").item(beside): {"open": {"N": "2"}}}, window, MOST, lambda: 0.0)
+
+
+def test_the_month_beside_matters_where_open_questions_are_limited_alone() -> None:
+    window = Window.at(TURN_S)
+    several = bounds(UsageLimits(user=Limits(requests_minute=2, usd_month=5)), MARA, {})
+    assert use_keys(several, window) == (user("mara").item("2026-12"),)
+    reservation, (claim,) = reserve(several, {}, window, MOST, lambda: 0.0)
+    assert [list(part) for part in reserving("t", reservation, claim).values()] == [["Update"]]
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 12),
+    st.lists(st.tuples(st.sampled_from("snapshot ask settle".split()), st.floats(0, 0.999), st.integers(-600, 600))),
+)
+def test_no_clocks_pass_what_may_be_open_at_the_turn_of_a_month(
+    of_user: int, of_all: int, steps: list[tuple[str, float, int]]
+) -> None:
+    """Each question has a clock of its own, and decides by what was seen once, however old it is."""
+    limits = UsageLimits(user=Limits(requests_open=of_user), deployment=Limits(requests_open=of_all))
+    table, seen, held = Table(), dict[ItemKey, Item](), list[Reservation]()
+    several = bounds(limits, MARA, {})
+    for step, draw, after_s in [(one, draw, sign * s) for one, draw, s in steps for sign in (1, -1, 1, -1)]:
+        if step == "snapshot":
+            seen = dict(table.items)
+        elif step == "settle" and held:
+            done = held.pop(int(draw * len(held)))
+            for account in done.accounts:
+                table.apply(settling("t", done, account, NOTHING))
+        elif step == "ask":
+            try:
+                asked = reserve(several, seen, Window.at(TURN_S + after_s), MOST, partial(float, draw))
+            except LimitReached:
+                continue
+            if table.lands(*asked):
+                held.append(asked[0])
+        assert len(held) <= min(of_user, of_all)
 
 
 def test_what_is_left_is_told_of_the_askers_limits_and_of_no_others() -> None:

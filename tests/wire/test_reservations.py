@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -231,6 +232,47 @@ def test_of_many_questions_at_once_as_many_are_let_in_as_the_limit_has_room_for(
     with ThreadPoolExecutor(12) as pool:
         outcomes = list(pool.map(ask, range(12)))
     assert (outcomes.count("in"), outcomes.count("busy")) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "limits", [UsageLimits(user=Limits(requests_open=3)), UsageLimits(deployment=Limits(requests_open=3))]
+)
+def test_at_the_turn_of_a_month_as_many_are_let_in_by_any_clock(client: Any, limits: UsageLimits) -> None:
+    turn_s = 1_796_083_200.0  # 2026-12-01
+    slow, fast = (House(client, limits, now_s=partial(float, turn_s + off_s)) for off_s in (-300, 300))
+    together = threading.Barrier(12)
+
+    def ask(number: int) -> str | None:
+        together.wait()
+        try:
+            head = (slow, fast)[number % 2].ask()
+        except LimitReached:
+            return None
+        assert head.reservation is not None
+        return head.reservation.month
+
+    with ThreadPoolExecutor(12) as pool:
+        months = [month for month in pool.map(ask, range(12)) if month is not None]
+    assert len(months) == 3
+    assert set(months) <= {"2026-11", "2026-12"}
+
+
+def test_what_is_open_in_the_month_beside_is_told_by_the_claim_that_does_not_hold(client: Any) -> None:
+    turn_s = 1_796_083_200.0  # 2026-12-01
+    limits = UsageLimits(user=Limits(requests_open=1))
+    slow, fast = (House(client, limits, now_s=partial(float, turn_s + off_s)) for off_s in (-300, 300))
+    for first, second, off_s in ((slow, fast, 300), (fast, slow, -300)):
+        reservation, claims = reserve(bounds(limits, Asker("mara"), {}), {}, Window.at(turn_s + off_s), MOST, float)
+        opened = first.ask()
+        head = replace(new_head("c1", key=RequestKey("mara", str(uuid4()))), reservation=reservation)
+        with pytest.raises(NotReserved) as refused:
+            second.log.create(head, ACCEPTED, claims)
+        assert opened.reservation is not None
+        (place,) = refused.value.items
+        assert place == user("mara").item(opened.reservation.month)
+        with pytest.raises(LimitReached):
+            second.ask()
+        first.log.settle(first.end(opened))
 
 
 def test_of_many_who_settle_one_request_one_does(client: Any) -> None:

@@ -127,17 +127,16 @@ class DynamoDbLog:
         claims: Sequence[Claim],
     ) -> None:
         new["Item"] |= attributes(reservation=dump_reservation(reserved))
-        updates = [reserving(self._table, reserved, claim) for claim in claims]
+        reserve = {key: part for claim in claims for key, part in reserving(self._table, reserved, claim).items()}
         try:
-            puts = [{"Put": new}, {"Put": reservation}]
-            transact(self._client, StoreFault, [*puts, *({"Update": update} for update in updates)])
+            transact(self._client, StoreFault, [{"Put": new}, {"Put": reservation}, *reserve.values()])
         except TransactionCancelled as cancelled:
             stored, *others = cancelled.items
             if cancelled.codes[0] == CONDITION_FAILED and stored is not None:
                 raise Conflict(load_head(head.key, stored), ()) from cancelled
             changed = {
-                claim.account.item(reserved.month): item or {}
-                for claim, item, code in zip(claims, others[1:], cancelled.codes[2:], strict=True)
+                key: item or {}
+                for key, item, code in zip(reserve, others[1:], cancelled.codes[2:], strict=True)
                 if code == CONDITION_FAILED
             }
             raise NotReserved(changed) from cancelled

@@ -34,6 +34,9 @@ KEPT_S = 400 * 24 * 3600
 """How long a month's use is kept."""
 CARRIED_S = 3600
 """How long into a month open questions of the month before are counted: longer than any question stays open."""
+AHEAD_S = 900
+"""How long before a month's end open questions of the next are counted: longer than an ask takes by a clock that is
+five minutes slow, after one by a clock that is as fast."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,17 @@ class Window:
     """Of the month."""
     month: str
     """Such as 2026-11."""
-    carried_from: str | None = None
-    """The month before, while its questions can still be open."""
+    beside: str | None = None
+    """The month before, while its questions can still be open; the month after, once a fast clock can have begun it."""
 
     @classmethod
     def at(cls, now_s: float) -> Window:
         """The window of a moment in epoch seconds."""
-        now, before = (datetime.fromtimestamp(moment, UTC) for moment in (now_s, now_s - CARRIED_S))
-        month, earlier = f"{now:%Y-%m}", f"{before:%Y-%m}"
-        return cls(int(now_s // 60), now.day, month, None if earlier == month else earlier)
+        moments = (now_s, now_s - CARRIED_S, now_s + AHEAD_S)
+        now, *others = (datetime.fromtimestamp(moment, UTC) for moment in moments)
+        month = f"{now:%Y-%m}"
+        beside = (other for one in others if (other := f"{one:%Y-%m}") != month)
+        return cls(int(now_s // 60), now.day, month, next(beside, None))
 
     def ends_at_ms(self, limit: LimitName) -> int | None:
         """When the window of a limit ends, in epoch milliseconds; None for a limit without one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from cicada.usage.accounts import COUNTERS, Account, expires_at, stored_name, user
+from cicada.usage.accounts import COUNTERS, Account, ItemKey, expires_at, stored_name, user
 from cicada.usage.reservations import Amount, Claim, Reservation
 
 _RESERVATION: TypeAdapter[Reservation] = TypeAdapter(Reservation)
@@ -65,8 +66,29 @@ class _Update:
         }
 
 
-def reserving(table: str, reservation: Reservation, claim: Claim) -> dict[str, Any]:
-    """The Update by which a reservation lands in one account, if it has the room."""
+def reserving(table: str, reservation: Reservation, claim: Claim) -> Mapping[ItemKey, dict[str, Any]]:
+    """The parts of a transaction by which a reservation lands in one account, if it has the room: by their items.
+
+    At the turn of a month open questions count in two items. Each side looks at the other's, so that of two questions
+    that are let in at the same moment the second finds the first.
+    """
+    parts = {claim.account.item(reservation.month): {"Update": _claiming(table, reservation, claim)}}
+    if claim.open_beside is not None:
+        month, most = claim.open_beside
+        parts[claim.account.item(month)] = {
+            "ConditionCheck": {
+                "TableName": table,
+                "Key": claim.account.key(month),
+                "ConditionExpression": "attribute_not_exists(#open) OR #open <= :most",
+                "ExpressionAttributeNames": {"#open": COUNTERS["requestsOpen"]},
+                "ExpressionAttributeValues": {":most": {"N": str(most)}},
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+        }
+    return parts
+
+
+def _claiming(table: str, reservation: Reservation, claim: Claim) -> dict[str, Any]:
     update = _Update(claim.account, reservation.month, reservation.day)
     update.add("open", 1)
     update.add("reserved_tokens", reservation.most.tokens)

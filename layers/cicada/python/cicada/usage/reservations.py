@@ -8,7 +8,7 @@ or the deployment's use is spread over several items: each holds a part of every
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 from typing import NamedTuple
 
@@ -65,6 +65,8 @@ class Claim:
     """The minute that the question counts in; None where no limit needs it."""
     first_of_minute: bool = False
     """The item has counted no question of that minute yet."""
+    open_beside: tuple[str, int] | None = None
+    """The month beside, and how many questions the account may have open there; None where it does not matter."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,13 @@ def _stated(settings: UsageLimits, asker: Asker) -> list[tuple[AccountKind, str,
 
 def use_keys(several: Sequence[Bound], window: Window) -> tuple[ItemKey, ...]:
     """The keys of the items that :func:`reserve` needs."""
-    months = (window.month, *([window.carried_from] if window.carried_from else []))
-    return tuple(account.item(month) for bound in several for account in bound.accounts for month in months)
+    return tuple(
+        account.item(month)
+        for bound in several
+        for account in bound.accounts
+        for month in (window.month, window.beside if "requestsOpen" in bound.limits else None)
+        if month is not None
+    )
 
 
 def reserve(
@@ -160,13 +167,13 @@ class _Room:
         self._window = window
         self._needs = needs
         self._uses = [Use.of(items.get(account.item(window.month), {}), window.day) for account in bound.accounts]
-        earlier = window.carried_from
-        self._carried = [
-            Use.of(items.get(account.item(earlier), {}), 1).open if earlier else 0 for account in bound.accounts
+        month = window.beside
+        self._beside = [
+            Use.of(items.get(account.item(month), {}), 1).open if month else 0 for account in bound.accounts
         ]
         self._counts = {limit: [use.counted(limit, window.minute) for use in self._uses] for limit in bound.limits}
         if "requestsOpen" in bound.limits:
-            self._counts["requestsOpen"] = list(map(add, self._counts["requestsOpen"], self._carried))
+            self._counts["requestsOpen"] = list(map(add, self._counts["requestsOpen"], self._beside))
         active = 1 if bound.kind == "user" else _active_shards(bound.limits, needs)
         self._parts = {limit: parts(self._counts[limit], most, active) for limit, most in bound.limits.items()}
 
@@ -182,14 +189,15 @@ class _Room:
             raise LimitReached(self._state(max(full or self._bound.limits, key=self._resets_at_ms)))
         shard = free[int(draw * len(free))]
         at_most = {limit: self._parts[limit][shard] - self._needs[limit] for limit in self._bound.limits}
-        if "requestsOpen" in at_most:
-            at_most["requestsOpen"] -= self._carried[shard]
-        account = self._bound.accounts[shard]
+        claim = Claim(self._bound.accounts[shard], at_most)
+        if self._window.beside is not None and "requestsOpen" in at_most:
+            at_most["requestsOpen"] -= self._beside[shard]
+            claim = replace(claim, open_beside=(self._window.beside, self._beside[shard]))
         if "requestsMinute" not in at_most:
-            return Claim(account, at_most)
+            return claim
         # A clock that is ahead of ours has begun a later minute: the question counts in that one.
         last = self._uses[shard].minute
-        return Claim(account, at_most, max(last, self._window.minute), last < self._window.minute)
+        return replace(claim, minute=max(last, self._window.minute), first_of_minute=last < self._window.minute)
 
     def left(self) -> list[Left]:
         """What is left by day and month. Of the deployment's limits nothing is told."""
