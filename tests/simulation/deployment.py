@@ -49,11 +49,11 @@ WARM_SHARE = 0.8
 
 
 def drawn_epoch_s(random: Random) -> float:
-    """When a world begins: half of them before the turn of a month, a third of these as the first questions are asked."""
+    """When a world begins: half of them before the turn of a month, half of these with the first questions."""
     if random.random() < 0.5:
         return EPOCH_S
     share = random.random()
-    return NEXT_MONTH_S - (90 if share > 1 / 3 else 0.15) * share
+    return NEXT_MONTH_S - (90 * share if share > 0.5 else 0.02 + 0.04 * share)
 
 
 class Deployment:
@@ -126,6 +126,11 @@ class Deployment:
     def true_now_s(self) -> float:
         """Epoch seconds."""
         return self.epoch_s + self.scheduler.now
+
+    @property
+    def month_turns_at_once(self) -> bool:
+        """Whether a month turns while the first questions are asked."""
+        return NEXT_MONTH_S - self.epoch_s < 1
 
     def now_s(self) -> float:
         """Epoch seconds on the clock of whoever asks."""

@@ -144,7 +144,7 @@ class World(Deployment):
                 frame["episodes"] = [EPISODES[int(random() * 2)]]
             self._asker(owner, frame, asked_at)
             self._asked_at.append(asked_at)
-            at_once = self.usage.limited and random() < 0.4
+            at_once = self.usage.limited and (random() < 0.4 or self.month_turns_at_once)
             asked_at += faults.between(0, 0.02 if at_once else 60)
             if session is not None and faults.has("rights_changed") and random() < 0.8:
                 asking = FOLLOW_UP
