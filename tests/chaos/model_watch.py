@@ -174,5 +174,11 @@ def _call(request: bytes, body: bytes) -> ModelCall | None:
     if found is None or found[2] == b"invoke":
         return None
     turns: list[dict[str, Any]] = json.loads(body)["messages"]
-    prompt = "\n".join(block.get("text", "") for turn in turns for block in turn["content"])
+    prompt = "\n".join(_text(block) for turn in turns for block in turn["content"])
     return ModelCall(found[1].decode(), found[2].decode(), prompt, time.monotonic())
+
+
+def _text(block: dict[str, Any]) -> str:
+    """The text of a block, whether or not a guardrail is to look at it."""
+    guarded = block.get("guardContent", {}).get("text", block)
+    return str(guarded.get("text", ""))
