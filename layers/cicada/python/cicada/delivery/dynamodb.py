@@ -60,7 +60,8 @@ _TTL_MARGIN_S = 24 * 3600
 by the same time again, because DynamoDB's TTL deletes items in no order."""
 
 STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3})
-"""Time-outs in seconds. A retried write is harmless: the fence shows whether the first one landed."""
+"""Time-outs in seconds. A retried write of a log is harmless: the fence shows whether the first one landed. A retried
+count of use without a reservation may count twice."""
 
 _CONTENTION_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 """About how long to wait after transactions that met others on the same accounts."""
