@@ -54,6 +54,7 @@ lint: setup ## check style and types
 	@$(VENV)/python -m mypy
 	@MYPYPATH=lambdas/agent_tools $(VENV)/python -m mypy lambdas/agent_tools/*.py
 	@MYPYPATH=lambdas/answer $(VENV)/python -m mypy lambdas/answer/*.py
+	@MYPYPATH=lambdas/message_processor $(VENV)/python -m mypy lambdas/message_processor/*.py
 
 lock: setup ## compile the locks after a requirement has changed (docs/supply-chain.md)
 	@$(VENV)/python -m supply_chain.lock

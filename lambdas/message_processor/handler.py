@@ -6,33 +6,18 @@ import os
 import time
 from typing import Any
 
-import boto3
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from wiring import build
 
-from cicada.answering.action_handlers import ActionHandlers
-from cicada.answering.profile_api import ProfileApi
-from cicada.answering.question_gate import question_gate
-from cicada.answering.recovery import Recovery
 from cicada.answering.time_left import TimeLeft
-from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
-from cicada.attempts.budgets import RequestBudget
-from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
-from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.errors import CicadaError, InvalidMessage, Unauthorized
 from cicada.identity import asker_of, caller_of
-from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
-from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
-from cicada.revocation import DynamoDbRevocations, refuse_revoked
+from cicada.revocation import refuse_revoked
 from cicada.settings import MessageProcessorSettings
 from cicada.telemetry import logger, metrics
-
-settings = MessageProcessorSettings.read(os.environ)
-time_left = TimeLeft()
-table_client = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
-log = DynamoDbLog(table_client, settings.requests_table)
 
 
 def _count(name: str, **dimensions: str) -> None:
@@ -47,30 +32,13 @@ def _count_reached(limit: str) -> None:
     _count("LimitsReached", Limit=limit)
 
 
-gate = question_gate(log, table_client, settings, on_reached=_count_reached)
-revocations = None if settings.auth == "none" else DynamoDbRevocations(table_client, settings.requests_table)
-connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
-workflow = StepFunctionsStarter(
-    time_left.hold(boto3.client("stepfunctions", config=START_CONFIG)), settings.state_machine_arn
-)
-recovery = Recovery(
-    log,
-    connections,
-    workflow,
-    budget=RequestBudget(time_s=settings.request_time_s),
-    time_left_s=time_left.seconds,
+settings = MessageProcessorSettings.read(os.environ)
+time_left = TimeLeft()
+processor = build(
+    settings,
+    time_left,
+    on_reached=_count_reached,
     on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
-)
-profiles = DynamoDbProfiles(time_left.hold(boto3.client("dynamodb", config=PROFILES_CONFIG)), settings.requests_table)
-action_handlers = ActionHandlers(
-    log,
-    connections,
-    recovery,
-    ProfileApi(ProfileService(profiles, limits=settings.profile_limits)),
-    gate,
-    retention_s=settings.retention_s,
-    knowledge=settings.knowledge_enabled,
-    agents=settings.agents_enabled,
 )
 
 
@@ -84,8 +52,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         caller = caller_of(event, anonymous=settings.auth == "none", now_s=time.time())
         action = parse_action(body)
-        if revocations is not None and not isinstance(action, Ask):  # for a question, the gate looks
-            refuse_revoked(caller, revocations)
+        if processor.revocations is not None and not isinstance(action, Ask):  # for a question, the gate looks
+            refuse_revoked(caller, processor.revocations)
     except CicadaError as error:
         return _refusal(error, body)
     if not isinstance(action, Ping):
@@ -93,7 +61,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
     try:
-        return _reply(action_handlers.handle(action, caller))
+        return _reply(processor.handlers.handle(action, caller))
     except Unauthorized as error:
         return _refusal(error, body)
 

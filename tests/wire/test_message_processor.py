@@ -6,6 +6,7 @@ import importlib.util
 import json
 import logging
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -139,6 +140,15 @@ def logging_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
 
 
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"message_processor_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> Callable[..., ModuleType]:
     """Loads the function, with its services at a port of this machine and its time-outs short."""
@@ -149,12 +159,8 @@ def load(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> Callable[.
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
         monkeypatch.setattr(dynamodb, "STORE_CONFIG", QUICK)
         monkeypatch.setattr("cicada.profiles.dynamodb.PROFILES_CONFIG", QUICK)
-        spec = importlib.util.spec_from_file_location("message_processor_handler", HANDLER)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        monkeypatch.setitem(sys.modules, "wiring", loaded(HANDLER.with_name("wiring.py")))
+        return loaded(HANDLER)
 
     return load
 
