@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cicada_cli import argument_types
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.listing import show_rows
 from cicada_cli.output import complain, say_json
+from cicada_cli.shared_options import add_since
 
 if TYPE_CHECKING:
     from cicada.audit.listing import Recorded
@@ -38,13 +38,7 @@ def add_audit(
         help="list what administrators changed",
         description="List the audit records of administrators' changes, newest first.",
     )
-    parser.add_argument(
-        "--since",
-        type=argument_types.duration,
-        default=DEFAULT_SINCE,
-        metavar="DURATION",
-        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
-    )
+    add_since(parser, DEFAULT_SINCE)
     parser.add_argument(
         "--action",
         action="append",

@@ -23,6 +23,17 @@ def add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None:
     parser.add_argument(option, action="append", default=[], help=f"{told}; can be repeated (default: all)")
 
 
+def add_since(parser: argparse.ArgumentParser, default: str) -> None:
+    """How old the things may be that a command lists."""
+    parser.add_argument(
+        "--since",
+        type=argument_types.duration,
+        default=default,
+        metavar="DURATION",
+        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
+    )
+
+
 def add_metadata(parser: argparse.ArgumentParser) -> None:
     """Passages by their metadata."""
     parser.add_argument(

@@ -19,7 +19,7 @@ from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain, say, say_json
 from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
-from cicada_cli.shared_options import add_aws
+from cicada_cli.shared_options import add_aws, add_since
 from cicada_cli.text import counted, one_line
 from cicada_cli.trace_words import attempt_words, sentence, spent_words, sums, verdict
 
@@ -42,13 +42,7 @@ def add_trace(
         description="Show a request's timeline from the functions' logs: route, attempts, faults, cost and outcome.",
     )
     parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
-    parser.add_argument(
-        "--since",
-        type=argument_types.duration,
-        default=DEFAULT_SINCE,
-        metavar="DURATION",
-        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
-    )
+    add_since(parser, DEFAULT_SINCE)
     parser.add_argument(
         "--asker", type=argument_types.digest, metavar="DIGEST", help="only this user's request, if several have the id"
     )
