@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from cicada.usage.limits import Limits
 from cicada.usage.records import DynamoDbUsageRecords, UsageFault
 from cicada_cli import usage
 from cicada_cli.main import main
+from tests.wire.administering import Run, table_and_bucket
 from tests.wire.local_services import Services, running_services
 from tests.wire.test_client_cli import no_surroundings
 
@@ -35,8 +36,6 @@ SETTINGS = {
 }
 _numbers = itertools.count()
 
-Run = Callable[..., Any]
-
 
 @dataclass(frozen=True)
 class Service:
@@ -52,19 +51,11 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with running_services() as services:
-        services.client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        )
-        services.client("s3").create_bucket(Bucket=BUCKET)
+    with running_services() as services, table_and_bucket(services, TABLE, BUCKET):
         made = services.client("cognito-idp").create_user_pool(PoolName="limits", UsernameAttributes=["email"])
         pool_id = made["UserPool"]["Id"]
         services.client("cognito-idp").create_group(UserPoolId=pool_id, GroupName="users")
         yield Service(services, pool_id)
-        services.client("dynamodb").delete_table(TableName=TABLE)
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import itertools
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -21,6 +20,7 @@ from cicada.personal_data.export import Export
 from cicada.revocation import DynamoDbRevocations
 from cicada_cli.main import main
 from tests.support.personal_data import Resident
+from tests.wire.administering import Run, runner, table_and_bucket
 from tests.wire.issuer_service import SignInService, sign_in_service
 from tests.wire.test_client_cli import no_surroundings
 from tests.wire.test_personal_data import SCHEMA
@@ -34,47 +34,18 @@ TABLE, BUCKET = "requests-of-persons", "bucket-of-persons"
 WORD = "Zweibrücken"
 _numbers = itertools.count()
 
-Run = Callable[..., Any]
-
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[SignInService]:
-    with sign_in_service("persons") as service:
-        dynamodb, s3 = service.services.client("dynamodb"), service.services.client("s3")
-        dynamodb.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        )
-        s3.create_bucket(Bucket=BUCKET)
+    with sign_in_service("persons") as service, table_and_bucket(service.services, TABLE, BUCKET):
         yield service
-        dynamodb.delete_table(TableName=TABLE)
 
 
 @pytest.fixture
 def run(service: SignInService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     for wait in ("PROCESSOR_S", "WORKER_S"):
         monkeypatch.setattr(erasure, wait, 0)
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": service.services.endpoint_url,
-        "CICADA_REQUESTS_TABLE": TABLE,
-        "CICADA_INDEX_BUCKET": BUCKET,
-    }.items():
-        monkeypatch.setenv(name, value)
-
-    def run_one(*words: str, status: int = 0) -> Any:
-        capsys.readouterr()
-        assert main(["user", *words, "--user-pool", service.pool_id]) == status
-        told = capsys.readouterr()
-        if status:
-            return told.err
-        return json.loads(told.out) if "--json" in words or words[0] == "export" else told.out
-
-    return run_one
+    return runner("user", service, (TABLE, BUCKET), monkeypatch, capsys, always_json=("export",))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import jwt
@@ -17,6 +17,7 @@ from cicada.revocation import DynamoDbRevocations
 from cicada_cli.main import main
 from cicada_cli.user_pool import PASSWORD_CHARS, UserPool, UserPoolFault, temporary_password
 from tests.support.sign_in import PASSWORD, Browser, Pkce
+from tests.wire.administering import Run, runner, table_and_bucket
 from tests.wire.issuer_service import SignInService, sign_in_service
 from tests.wire.test_client_cli import no_surroundings
 
@@ -26,44 +27,16 @@ TABLE = "requests-of-users"
 BUCKET = "bucket-of-users"
 _numbers = itertools.count()
 
-Run = Callable[..., Any]
-
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[SignInService]:
-    with sign_in_service("users") as service:
-        service.services.client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        )
-        service.services.client("s3").create_bucket(Bucket=BUCKET)
+    with sign_in_service("users") as service, table_and_bucket(service.services, TABLE, BUCKET):
         yield service
-        service.services.client("dynamodb").delete_table(TableName=TABLE)
 
 
 @pytest.fixture
 def run(service: SignInService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": service.services.endpoint_url,
-        "CICADA_REQUESTS_TABLE": TABLE,
-        "CICADA_INDEX_BUCKET": BUCKET,
-    }.items():
-        monkeypatch.setenv(name, value)
-
-    def run_one(*words: str, status: int = 0) -> Any:
-        capsys.readouterr()
-        assert main(["users", *words, "--user-pool", service.pool_id]) == status
-        told = capsys.readouterr()
-        if status:
-            return told.err
-        return json.loads(told.out) if "--json" in words else told.out
-
-    return run_one
+    return runner("users", service, (TABLE, BUCKET), monkeypatch, capsys)
 
 
 @pytest.fixture
