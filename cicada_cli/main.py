@@ -10,10 +10,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import get_args
 
+from cicada import __version__
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada.rights import EVERYTHING
@@ -112,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = Parser(
         prog="cicada", description="Ask a corpus questions, and get streamed, cited answers."
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     asking = commands.add_parser("ask", help="ask one question", description="Ask one question.")
@@ -281,7 +281,7 @@ def _evaluate(args: argparse.Namespace) -> Exit:
     aws = Aws(args.profile, args.region, args.endpoint_url)
     if args.citations:
         return evaluate_citations(args.citations, args.judge, args.endpoints, aws, out=console())
-    asked = EvaluateOptions.of(args, aws, _version())
+    asked = EvaluateOptions.of(args, aws, __version__)
     return evaluate(asked, lambda: _deployment(args, INDEX), out=console(), err=console(stderr=True))
 
 
@@ -397,10 +397,3 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         stack_prefix=args.stack_prefix,
     )
     return discover(choice, needs, environ=os.environ, cwd=Path.cwd())
-
-
-def _version() -> str:
-    try:
-        return metadata.version("cicada")
-    except metadata.PackageNotFoundError:  # run from a tree that is not installed
-        return "(not installed)"

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from cicada import __version__
 from stacks.alarms import Alarms
 from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
@@ -99,6 +100,7 @@ class GatewayStack(Stack):
         if settings.alarm_email is not None:
             Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering, ingest=ingest)
         for name, value in {
+            "Release": __version__,
             "WebSocketUrl": data.address("wss"),
             **({} if page is None else {"PageUrl": page.url}),
             "IndexBucket": data.bucket_name,

@@ -24,6 +24,7 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
+from cicada import __version__
 from supply_chain.licences import Policy
 from supply_chain.locks import PACKAGE_LOCK, ROOT, Locked, NpmPackage, all_locked, layer_locks, npm_packages, read_lock
 
@@ -151,7 +152,7 @@ def _project() -> Component:
     said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return Component(
         name=said["name"],
-        version=said["version"],
+        version=__version__,
         type=ComponentType.APPLICATION,
         bom_ref=said["name"],
         licenses=[LicenseFactory().make_from_string(said["license"])],

@@ -174,6 +174,7 @@ def _of_the_deployment(
     sweep = partial(operations.check_sweep, made_at=found.get(f"{prefix}-Answering", {}).get("CreationTime"))
     sweep_minutes = described.sweep_minutes if described is not None else DEFAULT_SWEEP_MINUTES
     checks = [
+        Check("release", stacks.RELEASE_OUTPUT, partial(stacks.check_release, told)),
         Check("drift", read.source, partial(settings.check_drift, read, outputs)),
         Check("sweep", f"{prefix}-{operations.SWEEP_RULE}", partial(sweep, calls, prefix, sweep_minutes)),
         Check("alarms", f"{prefix}-Gateway-*", partial(operations.check_alarms, calls, prefix)),

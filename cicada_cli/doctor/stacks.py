@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from cicada import __version__
 from cicada_cli.deployment import STACK_PARTS
 from cicada_cli.doctor.calls import CallFailed, Calls
 from cicada_cli.doctor.findings import Finding, Reporter
 
+RELEASE_OUTPUT = "Release"
+UPGRADE = "make deploy from a checkout of the newer release, or install the command of the deployment's release"
 Stack = Mapping[str, Any]
 """As DescribeStacks gives it."""
 
@@ -49,6 +52,18 @@ def read_outputs(stacks: Mapping[str, Stack]) -> dict[str, str]:
     return {
         output["OutputKey"]: output["OutputValue"] for stack in stacks.values() for output in stack.get("Outputs", ())
     }
+
+
+def check_release(outputs: Mapping[str, str]) -> Iterable[Finding]:
+    """The deployment's release against this command's."""
+    deployed = outputs.get(RELEASE_OUTPUT)
+    report = Reporter("release", deployed or RELEASE_OUTPUT)
+    if deployed == __version__:
+        yield report.ok("the deployment and this command")
+    elif deployed is None:
+        yield report.warning(f"the deployment is older than 0.2.0; this command is {__version__}", UPGRADE)
+    else:
+        yield report.warning(f"the deployment is {deployed}; this command is {__version__}", UPGRADE)
 
 
 def is_deployed(stacks: Mapping[str, Stack], prefix: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cicada import __version__
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append
@@ -377,7 +378,7 @@ def test_a_request_that_lost_its_worker_is_taken_up_by_a_resume_once_and_then_en
 
 
 def test_a_ping_is_answered(world):
-    assert world.send("ping") == {"requestId": None, "seq": 0, "type": "pong"}
+    assert world.send("ping") == {"requestId": None, "seq": 0, "type": "pong", "release": __version__}
 
 
 @pytest.mark.parametrize("operation", ["create", "head", "read"])

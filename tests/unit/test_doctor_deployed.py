@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from cicada import __version__
 from cicada.errors import IndexUnavailable
 from cicada.index.ports import ObjectStore
 from cicada_cli.doctor import tools
@@ -22,6 +23,7 @@ from cicada_cli.doctor.page import check_page
 from cicada_cli.doctor.question import check_question
 from cicada_cli.doctor.settings import SettingsRead, check_drift, check_settings
 from cicada_cli.doctor.sign_in import check_sign_in
+from cicada_cli.doctor.stacks import check_release
 from cicada_cli.doctor.web import Page, PageUnavailable, fetch
 from cicada_client import Answer, Unauthorized
 from cicada_client.errors import ConnectionLost
@@ -315,3 +317,21 @@ def test_an_issuer_that_cannot_be_used_is_a_problem(fetch_page: Any, said: str) 
     finding = only(check_sign_in(StubbedAws(), {"AuthMode": "oidc", "Issuer": ISSUER}, fetch_page, None))
     assert finding.status is Status.PROBLEM
     assert said in finding.message
+
+
+# --- the release ---
+
+
+@pytest.mark.parametrize(
+    ("outputs", "status", "told"),
+    [
+        ({"Release": __version__}, Status.OK, "the deployment and this command"),
+        ({"Release": "9.9.9"}, Status.WARNING, f"the deployment is 9.9.9; this command is {__version__}"),
+        ({}, Status.WARNING, f"the deployment is older than 0.2.0; this command is {__version__}"),
+    ],
+)
+def test_a_deployment_of_another_release_than_the_commands_is_told(
+    outputs: dict[str, str], status: Status, told: str
+) -> None:
+    finding = only(check_release(outputs))
+    assert (finding.status, finding.message) == (status, told)

@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "cicada_local": {"cicada"},
     "lambdas": {"cicada"},
     "stacks": {"cicada"},
-    "supply_chain": {"stacks"},
+    "supply_chain": {"cicada", "stacks"},
     "training": {"cicada"},
 }
 """The project's packages, and which others each may import."""

@@ -1,7 +1,7 @@
 """Structured logs and embedded metrics; imported by the handlers.
 
 The library logs through the standard library under the name ``cicada``. Here that logger gets Powertools' JSON
-formatter, so that every line has the keys of its invocation (``request_id``, ``attempt``).
+formatter, so that every line has the keys of its invocation (``request_id``, ``attempt``) and the release.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 
 from aws_lambda_powertools import Logger, Metrics
 
+from cicada import __version__
+
 for _name in ("boto3", "botocore", "s3transfer", "urllib3"):
     # At DEBUG they log whole requests and responses: documents, questions and secrets. At INFO, each client's set-up.
     logging.getLogger(_name).setLevel(logging.WARNING)
@@ -19,7 +21,7 @@ LEVEL_VARIABLE = "LOG_LEVEL"
 DEFAULT_LEVEL = "INFO"
 
 # Lambda keeps a line of a level of its own only if it has an RFC 3339 time.
-logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d", use_rfc3339=True)
+logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d", use_rfc3339=True, release=__version__)
 for _name in ("", logger.name):
     # Set here: Powertools and the runtime take Lambda's own level, at which nothing is dropped, over the deployer's.
     logging.getLogger(_name).setLevel(os.environ.get(LEVEL_VARIABLE, DEFAULT_LEVEL))

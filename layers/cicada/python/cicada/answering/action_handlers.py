@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, assert_never
 
+from cicada import __version__
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery
@@ -94,7 +95,7 @@ class ActionHandlers:
                 case ConfirmChange():
                     return self._confirm(action, caller)
                 case Ping():
-                    return reply_frame(Pong())
+                    return reply_frame(Pong(release=__version__))
                 case ManageProfile():
                     return reply_frame(self.profiles.handle(action, caller.owner))
                 case _:

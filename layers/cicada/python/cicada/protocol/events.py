@@ -380,6 +380,7 @@ class Pong(Reply):
     """The answer to ``ping``."""
 
     type: Literal["pong"] = "pong"
+    release: str | None = Field(None, description="the release of the server, such as 0.2.0; absent before 0.2.0")
 
 
 class Resumed(Reply):
