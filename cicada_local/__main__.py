@@ -41,6 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--env", action="append", default=[], metavar="NAME=VALUE", help="a further variable of every function"
     )
     up.add_argument("--auth", action="store_true", help="have users sign in, to a user pool with one user")
+    up.add_argument(
+        "--metric-minute",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="real seconds that are one of CloudWatch's minutes (default: %(default)g)",
+    )
     up.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     up.add_argument("--with-parent", action="store_true", help="stop when the parent process ends")
     stop = commands.add_parser("down", help="stop the one that runs")
@@ -66,6 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # before it has begun, or a second time
         return 130
     return 0
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 60:
+        raise argparse.ArgumentTypeError("more than 0, and at most 60")
+    return seconds
 
 
 def _judging(environ: Mapping[str, str]) -> dict[str, str]:
@@ -97,6 +111,7 @@ def _up(args: argparse.Namespace, places: object) -> int:
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
         issuer_port=_issuer_port(args.port, os.environ),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),
+        metric_minute_s=args.metric_minute,
         parent=os.getppid() if args.with_parent else None,
     )
     log_to(places.logs)

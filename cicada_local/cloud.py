@@ -30,6 +30,7 @@ from cicada_local.calls import Call, CallLog
 from cicada_local.cloudfront.edge import Edge, EdgeResponse, Laptop
 from cicada_local.cloudfront.origin import BucketOrigin
 from cicada_local.cloudfront.server import CloudFront
+from cicada_local.cloudwatch import CloudWatch, MetricClock, MetricStore, sources
 from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.front import Front
@@ -61,7 +62,15 @@ _ISSUER = "issuer"
 class Cloud:
     """All stand-ins, wired to each other."""
 
-    def __init__(self, port: int, places: Places, *, environment: Mapping[str, str], stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        port: int,
+        places: Places,
+        *,
+        environment: Mapping[str, str],
+        stop: Callable[[], None],
+        metric_minute_s: float = 60.0,
+    ) -> None:
         """Load everything; takes about two seconds, and no request is answered yet.
 
         Args:
@@ -69,6 +78,7 @@ class Cloud:
             places: its folders.
             environment: further variables of every function, over those of the stacks.
             stop: called when somebody asks for the end over the control endpoints.
+            metric_minute_s: real seconds that are one of CloudWatch's minutes.
         """
         self.endpoint_url = f"http://localhost:{port}"
         self.faults = Faults()
@@ -85,7 +95,7 @@ class Cloud:
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
         self._vectors = VectorStore(places.vectors)
-        from cicada_local.cloudformation import agents, cloudfront, custom, guardrails, harnesses, vectors
+        from cicada_local.cloudformation import agents, cloudfront, custom, guardrails, harnesses, monitoring, vectors
 
         vectors.serve(self._vectors)
         agent_store = AgentStore()
@@ -94,6 +104,11 @@ class Cloud:
         guardrails.serve(guardrail_store)
         harness_store = HarnessStore()
         harnesses.serve(harness_store)
+        metrics = MetricStore(MetricClock(metric_minute_s))
+        self._cloudwatch = CloudWatch(metrics, self.faults, monitoring.publish)
+        samples = sources.Samples(metrics, lambda: interpreter.executions(ACCOUNT_ID, REGION), sources.queue_lengths)
+        self._cloudwatch.before_evaluation = samples.take
+        monitoring.serve(self._cloudwatch)
         from moto.awslambda.models import lambda_backends
         from moto.cognitoidp.models import cognitoidp_backends
 
@@ -110,12 +125,14 @@ class Cloud:
             overrides=self._function_variables,
             faults=self.faults,
             reserved=deployed.reserved_concurrency,
+            log=self._cloudwatch.log_line,
+            metrics=sources.LambdaMetrics(metrics),
         )
         schedules.install()
         self._schedules = schedules.Schedules(
             schedules.deployed_rules,
             functions.invoke,
-            count=schedules.count_in_cloudwatch,
+            count=lambda name, rule: metrics.count("AWS/Events", name, {"RuleName": rule}),
             permits=_permits("events.amazonaws.com"),
         )
         self._object_events = ObjectEvents(functions.invoke, _permits("events.amazonaws.com"))
@@ -124,6 +141,7 @@ class Cloud:
             functions.invoke,
             faults=self.faults,
             permits=_permits("apigateway.amazonaws.com"),
+            count=sources.GatewayMetrics(metrics),
         )
         calls = CallLog()
         page = CloudFront(
@@ -145,7 +163,13 @@ class Cloud:
             stop=stop,
         )
         front = Front(
-            self._moto, page, faults=self.faults, calls=calls, principals=self._principals, answered=self._answered
+            self._moto,
+            page,
+            faults=self.faults,
+            calls=calls,
+            principals=self._principals,
+            answered=self._answered,
+            observed=sources.observe_calls(metrics),
         )
         self._app = front.application(
             control,
@@ -164,6 +188,7 @@ class Cloud:
             ),
             HarnessRuntime(harness_store, self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
+            self._cloudwatch,
             custom.CustomResourceResponses(),
             self.issuer,
         )
@@ -182,7 +207,8 @@ class Cloud:
         """Fill the deployed buckets and tables with what was saved; keep saving, and run schedules, from now on."""
         await asyncio.to_thread(self.keeper.restore)
         self.issuer.restore(json.loads(self.marked(_ISSUER) or "{}"))
-        self._background = [asyncio.create_task(self._save_now_and_then()), asyncio.create_task(self._schedules.run())]
+        works = (self._save_now_and_then(), self._schedules.run(), self._cloudwatch.run())
+        self._background = [asyncio.create_task(work) for work in works]
 
     async def close(self) -> None:
         """End the connections and the functions' processes, and save."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -46,6 +47,7 @@ class Front:
         calls: CallLog,
         principals: Principals,
         answered: Callable[[Call, bytes, int], None] = lambda *_: None,
+        observed: Callable[[Call, web.StreamResponse, float], None] = lambda *_: None,
     ) -> None:
         """Serve moto and the page.
 
@@ -56,6 +58,7 @@ class Front:
             calls: counts.
             principals: who may call what.
             answered: is told of each request that moto has answered: call, body and status.
+            observed: is told of each call of an AWS service, its response, and the seconds that it took.
         """
         self._moto = moto
         self._page = page
@@ -63,6 +66,7 @@ class Front:
         self._calls = calls
         self._permissions = Enforcement(principals)
         self._answered = answered
+        self._observed = observed
         self._transactions = Transactions()
 
     def application(self, *services: Service) -> web.Application:
@@ -92,6 +96,7 @@ class Front:
         entry = self._calls.begin(call)
         request[_CALL] = call
         status = 500
+        began = time.monotonic()
         try:
             if refused is not None:
                 response: web.StreamResponse = refused
@@ -100,6 +105,7 @@ class Front:
             else:
                 response = await self._permissions.guard(principal, call, request, handler)
             status = response.status
+            self._observed(call, response, time.monotonic() - began)
         except web.HTTPException as refused:
             status = refused.status
             raise

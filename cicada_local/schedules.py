@@ -200,17 +200,6 @@ class Schedules:
         return told | {"error" if result.function_error else "result": json.loads(result.payload or b"null")}
 
 
-def count_in_cloudwatch(metric: str, rule: str) -> None:
-    """Let moto's CloudWatch have a metric of EventBridge's for a rule.
-
-    Source: Amazon EventBridge User Guide, "Monitoring Amazon EventBridge": namespace ``AWS/Events``, by ``RuleName``.
-    """
-    from moto.cloudwatch.models import cloudwatch_backends
-
-    point = {"MetricName": metric, "Value": 1, "Unit": "Count", "Dimensions": [{"Name": "RuleName", "Value": rule}]}
-    cloudwatch_backends[ACCOUNT_ID][REGION].put_metric_data("AWS/Events", [point])
-
-
 def _function_name(target: Target) -> str:
     return target.function_arn.split(":function:")[-1]
 

@@ -21,6 +21,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,6 +52,7 @@ class LocalCloud:
         port: int = 0,
         cache: Path | None = None,
         start_timeout_s: float = 240.0,
+        metric_minute_s: float = 60.0,
     ) -> None:
         """Nothing is started before the block is entered.
 
@@ -64,6 +66,7 @@ class LocalCloud:
             port: of the front server; 0 takes a free one.
             cache: where syntheses and embeddings are kept; ``make up``'s when not given.
             start_timeout_s: how long starting may take.
+            metric_minute_s: real seconds that are one of CloudWatch's minutes; see :meth:`metric_now`.
         """
         self._home = home
         self._settings = _merged(read_settings(), settings or {})
@@ -73,6 +76,7 @@ class LocalCloud:
         self._port = port
         self._cache = cache or Places.default().cache
         self._start_timeout_s = start_timeout_s
+        self._metric_minute_s = metric_minute_s
         self._process: subprocess.Popen[bytes] | None = None
         self._described: dict[str, Any] = {}
 
@@ -120,6 +124,17 @@ class LocalCloud:
             aws_secret_access_key="test",  # noqa: S106 - the local cloud asks for no secret
             **options,
         )
+
+    # --- CloudWatch ---
+
+    def metric_now(self) -> datetime:
+        """CloudWatch's time, which runs faster than the real one where its minutes are shorter."""
+        return datetime.fromtimestamp(self.control("GET", "cloudwatch")["now"], UTC)
+
+    def notifications(self) -> list[dict[str, Any]]:
+        """What alarms have told their topics: ``topic``, ``subject``, ``message`` and ``at``, oldest first."""
+        told: list[dict[str, Any]] = self.control("GET", "cloudwatch")["notifications"]
+        return told
 
     # --- control ---
 
@@ -190,6 +205,7 @@ class LocalCloud:
         command = [sys.executable, "-m", "cicada_local", "up", "--plain", "--with-parent", "--port", str(self._port)]
         command += ["--home", str(self._home), "--cache", str(self._cache), "--settings", str(settings)]
         command += [word for path in self._load for word in ("--load", str(path))] or ["--no-load"]
+        command += ["--metric-minute", str(self._metric_minute_s)]
         command += ["--empty"] if self._empty else []
         command += [word for name, value in self._environment.items() for word in ("--env", f"{name}={value}")]
         with (self._home / "up.log").open("wb") as log:

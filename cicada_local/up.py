@@ -62,6 +62,8 @@ class Options:
     """Further variables of every function."""
     issuer_port: int = 0
     """Of the issuer, where the settings ask for a user pool."""
+    metric_minute_s: float = 60.0
+    """Real seconds that are one of CloudWatch's minutes."""
     parent: int | None = None
     """The process without which this one is to stop too."""
 
@@ -178,7 +180,13 @@ def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
     try:
         from cicada_local.cloud import Cloud
 
-        return Cloud(port, options.places, environment=options.environment, stop=stop)
+        return Cloud(
+            port,
+            options.places,
+            environment=options.environment,
+            stop=stop,
+            metric_minute_s=options.metric_minute_s,
+        )
     finally:
         gc.freeze()
         gc.enable()

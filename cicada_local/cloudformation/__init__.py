@@ -25,6 +25,8 @@ _MODULES = (
     "guardrails",
     "harnesses",
     "inert",
+    "monitoring",
+    "queues",
     "storage",
     "vectors",
     "websocket_api",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.faults import Faults
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.environment import Environment, Exited, InitOutcome, OutOfMemory, RunOutcome, TimedOut
@@ -30,8 +31,10 @@ class FunctionPool:
         *,
         init_s: float,
         idle_s: float,
+        metrics: LambdaMetrics,
     ) -> None:
         """``launch`` starts an environment's process and returns at once."""
+        self._metrics = metrics
         self.stats = FunctionStats()
         self.running = 0
         """Invocations under way: the service counts them up, :meth:`finished` down."""
@@ -183,6 +186,7 @@ class FunctionPool:
                 ).encode()
                 status = "timeout" if isinstance(outcome, TimedOut) else f"error\tError Type: {_error_type(outcome)}"
                 environment.write_log(f"RequestId: {request_id} Error: {reason}")
+        self._metrics.concluded(self._name, duration_ms, failed=function_error is not None)
         self.stats.errors += function_error is not None
         self.stats.timeouts += isinstance(outcome, TimedOut)
         self.stats.exits += isinstance(outcome, Exited | OutOfMemory)

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from cicada_local.cloudwatch import MetricClock, MetricStore
+from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.faults import Faults
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY, UNZIPPED_BYTES
@@ -74,6 +76,7 @@ class FunctionService:
         limits: ServiceLimits | None = None,
         native_client: bool = True,
         reserved: Callable[[], int] = lambda: 0,
+        metrics: LambdaMetrics | None = None,
     ) -> None:
         """Nothing is started before the first invocation.
 
@@ -87,6 +90,7 @@ class FunctionService:
             limits: Lambda's, where not given.
             native_client: use awslambdaric's compiled Runtime API client where it is installed.
             reserved: the concurrency that all functions have reserved together.
+            metrics: takes in Lambda's metrics.
         """
         self._lookup = lookup
         self._work_dir = work_dir
@@ -97,6 +101,7 @@ class FunctionService:
         self._limits = limits or ServiceLimits()
         self._native_client = native_client
         self._reserved = reserved
+        self._metrics = metrics or LambdaMetrics(MetricStore(MetricClock()))
         self._packages = PackageStore(work_dir / "unpacked")
         self._pools: dict[str, FunctionPool] = {}
         self._logs: dict[str, FunctionLog] = {}
@@ -143,7 +148,7 @@ class FunctionService:
         request_id = str(uuid.uuid4())
         pool = self._pool(config.name)
         if self._faults.take("functions.throttle", function=config.name) is not None:
-            pool.stats.throttles += 1
+            self._throttled(pool, config)
             raise TooManyRequests("Rate Exceeded.", reason="ConcurrentInvocationLimitExceeded")
         if invocation_type == "Event":
             self._spawn(self._deliver_event(config.name, payload, request_id, client_context))
@@ -198,20 +203,25 @@ class FunctionService:
             raise LambdaApiError("The service is closing.")
         pool = self._pool(config.name)
         if config.reserved_concurrency is not None and pool.running >= config.reserved_concurrency:
-            pool.stats.throttles += 1
+            self._throttled(pool, config)
             raise TooManyRequests("Rate Exceeded.", reason="ReservedFunctionConcurrentInvocationLimitExceeded")
         if sum(each.running for each in self._pools.values()) >= min(
             self._limits.max_concurrency, self._limits.account_concurrency
         ):
-            pool.stats.throttles += 1
+            self._throttled(pool, config)
             raise TooManyRequests("Rate Exceeded.", reason="ConcurrentInvocationLimitExceeded")
         return pool
+
+    def _throttled(self, pool: FunctionPool, config: FunctionConfig) -> None:
+        pool.stats.throttles += 1
+        self._metrics.throttled(config.name)
 
     async def _run(
         self, config: FunctionConfig, payload: bytes, request_id: str, client_context: str | None
     ) -> InvokeResult:
         pool = self._admit(config)
         pool.running += 1
+        self._metrics.running(config.name, pool.running, sum(each.running for each in self._pools.values()))
         task = self._spawn(pool.run(config, payload, request_id, client_context))
         task.add_done_callback(pool.finished)
         return await asyncio.shield(task)
@@ -234,7 +244,12 @@ class FunctionService:
     def _pool(self, name: str) -> FunctionPool:
         if name not in self._pools:
             self._pools[name] = FunctionPool(
-                name, self._launch, self._faults, init_s=self._limits.init_s, idle_s=self._limits.idle_s
+                name,
+                self._launch,
+                self._faults,
+                init_s=self._limits.init_s,
+                idle_s=self._limits.idle_s,
+                metrics=self._metrics,
             )
         return self._pools[name]
 

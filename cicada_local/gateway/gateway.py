@@ -40,6 +40,7 @@ class WebSocketGateway:
         faults: Faults,
         limits: Limits | None = None,
         permits: Permits = permit_all,
+        count: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         """
         Args:
@@ -47,9 +48,11 @@ class WebSocketGateway:
             invoke: runs a function, by its ARN.
             permits: whether the function's policy lets a route or an authorizer invoke it.
             faults: where the ``gateway.`` faults are armed.
+            count: told of each metric of API Gateway's that rises by one, with the API's id and stage.
             limits: Amazon's, where not given.
         """
         self._lookup = lookup
+        self._count = count
         self._limits = limits or Limits()
         self._integrations = Integrations(invoke, permits, self._limits.integration_timeout_s)
         self.connections = Connections()
@@ -129,6 +132,7 @@ class WebSocketGateway:
             event, source = connect_event(client, upgrade), api.route_arn("$connect")
             response = await self._integrations.proxy(route.function_arn, event, source)
         except IntegrationFailed as error:
+            self._counted(client, "IntegrationError")
             raise Refused(error.status, "Internal server error") from error
         if not response.succeeded:
             raise _ConnectRefused(response)
@@ -151,6 +155,7 @@ class WebSocketGateway:
         )
         connection = Connection(client, socket, self._limits)
         self.connections.add(connection)
+        self._counted(client, "ConnectCount")
         request.protocol.keep_alive(False)
         request.protocol.set_parser(socket)  # type: ignore[arg-type]  # it calls feed_data and feed_eof, no more
         try:
@@ -170,8 +175,10 @@ class WebSocketGateway:
         """Run a message's integration, and send the client what comes of it."""
         client = connection.client
         request_id = new_id()
+        self._counted(client, "MessageCount")
         route_key = select_route(client.api.routes, client.api.route_selection_expression, body)
         if route_key is None:
+            self._counted(client, "ClientError")
             self._reply(connection, _error("Forbidden", client.connection_id, request_id))
             return
         route = client.api.routes[route_key]
@@ -179,10 +186,14 @@ class WebSocketGateway:
             event = message_event(client, route_key, request_id, body)
             response = await self._integrations.proxy(route.function_arn, event, client.api.route_arn(route_key))
         except IntegrationFailed:
+            self._counted(client, "IntegrationError")
             self._reply(connection, _error("Internal server error", client.connection_id, request_id))
             return
         if route.two_way and response.body:
             self._reply(connection, response.body)
+
+    def _counted(self, client: Client, name: str) -> None:
+        self._count(name, client.api.api_id, client.api.stage)
 
     def _reply(self, connection: Connection, reply: str | bytes) -> None:
         if connection.socket.open:

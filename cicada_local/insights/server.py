@@ -1,4 +1,4 @@
-"""CloudWatch Logs Insights as far as Cicada calls it: StartQuery, GetQueryResults, StopQuery.
+"""CloudWatch Logs Insights as far as Cicada and its operator call it: queries, and those that are saved.
 
 moto keeps queries, and leaves their filters out. A stand-in that is kinder than AWS is a defect. What AWS does, and
 where each line is tested (``tests/wire/test_trace_insights.py``, by a boto3 client):
@@ -18,6 +18,7 @@ L07    The window is in epoch seconds, both ends within it.
 L08    Fields of a JSON message are found by themselves: nested ones by their path, those of lists by their place. A row
        has those columns that its event has, and ``@ptr``. All values are text.
 L09    Without a ``sort`` the newest come first; without a ``limit`` 10,000 come at most.
+L11    DescribeQueryDefinitions tells the saved queries by the beginning of their name, deployed ones too, in pages.
 L10    StopQuery ends a query that runs, which is Cancelled then; one that has ended is an InvalidParameterException.
 =====  ===========================================================================================================
 
@@ -51,6 +52,7 @@ from cicada_local.faults import Faults
 from cicada_local.insights.errors import InvalidParameter, LimitExceeded, LogsError, NotFound, Throttled, Unsigned
 from cicada_local.insights.events import fields_of, read_events
 from cicada_local.insights.query import MAX_LIMIT, Query, parse
+from cicada_local.insights.saved import SAVED_QUERIES, named, saved_query
 from cicada_local.places import ACCOUNT_ID
 
 logger = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "Logs_20140328."
 MAX_GROUPS = 50
 KEPT_QUERIES = 100
+MAX_SAVED_PAGE = 1000
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = dict[str, Any]
@@ -88,7 +91,14 @@ class Insights:
         self._faults = faults
         self._model = service_model.load("logs")
         self._queries: dict[str, _Running] = {}
-        self._operations = {"StartQuery": self._start, "GetQueryResults": self._results, "StopQuery": self._stop}
+        self._operations: dict[str, Callable[[Mapping[str, Any]], Awaitable[Answer]]] = {
+            "StartQuery": self._start,
+            "GetQueryResults": self._results,
+            "StopQuery": self._stop,
+            "PutQueryDefinition": self._save,
+            "DescribeQueryDefinitions": self._saved,
+            "DeleteQueryDefinition": self._forget,
+        }
 
     def add_routes(self, app: web.Application) -> None:
         """Answer what is meant for Insights, whatever its path: the target header alone says so."""
@@ -174,6 +184,29 @@ class Insights:
             raise InvalidParameter("The specified query is not running")
         query.work.cancel()
         query.polled, query.status = True, "Cancelled"
+        return {"success": True}
+
+    async def _save(self, asked: Mapping[str, Any]) -> Answer:
+        id = asked.get("queryDefinitionId", "")
+        if id and id not in SAVED_QUERIES:
+            raise NotFound(f"Query definition {id} does not exist")
+        groups = asked.get("logGroupNames", ())
+        return {
+            "queryDefinitionId": saved_query(asked["name"], asked["queryString"], groups, id=id or str(uuid.uuid4()))
+        }
+
+    async def _saved(self, asked: Mapping[str, Any]) -> Answer:
+        found = named(asked.get("queryDefinitionNamePrefix", ""))
+        token, size = asked.get("nextToken", "0"), asked.get("maxResults", MAX_SAVED_PAGE)
+        if not token.isdigit():
+            raise InvalidParameter("The specified nextToken is invalid.")
+        end = int(token) + size
+        more = {"nextToken": str(end)} if end < len(found) else {}
+        return {"queryDefinitions": found[int(token) : end], **more}
+
+    async def _forget(self, asked: Mapping[str, Any]) -> Answer:
+        if SAVED_QUERIES.pop(asked["queryDefinitionId"], None) is None:
+            raise NotFound(f"Query definition {asked['queryDefinitionId']} does not exist")
         return {"success": True}
 
     def _query(self, asked: Mapping[str, Any]) -> _Running:

@@ -134,4 +134,23 @@ def service_may_invoke(service: str, function_arn: str, source_arn: str) -> bool
     return evaluate(statements, required) is Effect.ALLOW
 
 
-__all__ = ["Enforcement", "TokenInvalid", "decide", "role_allows", "service_may_invoke"]
+def service_may(service: str, action: str, resource: str, source_arn: str = "") -> bool:
+    """Whether a queue's or topic's own policy lets a service act on it.
+
+    A topic without a policy has the default one, which lets the account's services publish; a queue has none then.
+
+    Args:
+        service: its principal, such as ``cloudwatch.amazonaws.com``.
+        action: such as ``sns:Publish``.
+        resource: the queue's or topic's ARN.
+        source_arn: the rule for which the service acts, if it acts for one.
+    """
+    statements = policy_of(resource)
+    if not statements:
+        return ":sns:" in resource
+    source = {"aws:sourcearn": (source_arn,)} if source_arn else {}
+    required = Required(action, resource, {**_REQUEST_CONTEXT, "aws:sourceaccount": (ACCOUNT_ID,), **source})
+    return evaluate((one for one in statements if one.names("Service", (service,))), required) is Effect.ALLOW
+
+
+__all__ = ["Enforcement", "TokenInvalid", "decide", "role_allows", "service_may", "service_may_invoke"]

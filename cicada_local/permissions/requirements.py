@@ -332,6 +332,12 @@ def _ssm(request: Asked) -> Iterator[Required]:
         yield Required(f"ssm:{request.call.operation}", _named("ssm", "parameter/", name.lstrip("/")))
 
 
+def _sqs(request: Asked) -> Iterator[Required]:
+    name = str(request.document.get("QueueUrl", "*")).rpartition("/")[2]
+    operation = request.call.operation.removesuffix("Batch")  # IAM has no actions of batches
+    yield Required(f"sqs:{operation}", name if name == "*" else arn("sqs", name))
+
+
 def _sts(request: Asked) -> Iterator[Required]:
     if request.call.operation != "GetCallerIdentity":
         form = dict(parse_qsl(request.body.decode("utf-8", "replace")))
@@ -358,5 +364,6 @@ _SERVICES: Mapping[str, Callable[[Asked], Iterator[Required]]] = {
     "secretsmanager": _in_json("secretsmanager", "secret:", "SecretId"),
     "ssm": _ssm,
     "stepfunctions": _states,
+    "sqs": _sqs,
     "sts": _sts,
 }

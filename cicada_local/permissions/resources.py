@@ -15,20 +15,32 @@ _AWS_OWNED = ("alias/aws/", "AWS_OWNED")
 bucket_policies: dict[str, str] = {}
 """The deployed bucket policies by bucket. moto is not told of them: it would deny without looking at conditions."""
 
+queue_policies: dict[str, str] = {}
+"""The deployed policies of queues, by the queue's name."""
+topic_policies: dict[str, str] = {}
+"""The deployed policies of topics, by the topic's ARN."""
+
 
 def policy_of(arn: str) -> Sequence[Statement]:
     """The statements of a resource's own policy; none if it has none."""
     service, _, named = arn.split(":", 2)[2].partition(":") if arn.startswith("arn:") else ("", "", "")
     match service:
         case "s3":
-            document = bucket_policies.get(named.split(":", 2)[-1].partition("/")[0])
-            return () if document is None else parse(document)
+            return _parsed(bucket_policies.get(named.split(":", 2)[-1].partition("/")[0]))
+        case "sqs":
+            return _parsed(queue_policies.get(named.rpartition(":")[2]))
+        case "sns":
+            return _parsed(topic_policies.get(arn))
         case "kms":
             key = _key(arn)
             return () if key is None else parse(text_of(key.policy))
         case "lambda":
             return function_policy(arn)
     return ()
+
+
+def _parsed(document: str | None) -> Sequence[Statement]:
+    return () if document is None else parse(document)
 
 
 def function_policy(arn: str) -> Sequence[Statement]:

@@ -24,7 +24,7 @@ from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.functions import InvokeResult
 from cicada_local.functions.errors import ResourceNotFound
-from cicada_local.schedules import ScheduledRule, Schedules, Target, count_in_cloudwatch, deployed_rules
+from cicada_local.schedules import ScheduledRule, Schedules, Target, deployed_rules
 from cicada_local.testing import LocalCloud
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
@@ -236,20 +236,6 @@ def test_deployed_rules_are_found_with_the_functions_they_invoke(services: Servi
         services.client("events").disable_rule(Name="sweep")
         assert deployed_rules() == []
     assert deployed_rules() == []
-
-
-def test_runs_are_counted_in_cloudwatch_as_eventbridge_does(services: Services) -> None:
-    count_in_cloudwatch("Invocations", "counted-sweep")
-    found = services.client("cloudwatch").get_metric_statistics(
-        Namespace="AWS/Events",
-        MetricName="Invocations",
-        Dimensions=[{"Name": "RuleName", "Value": "counted-sweep"}],
-        StartTime=datetime.now(UTC) - timedelta(minutes=10),
-        EndTime=datetime.now(UTC) + timedelta(minutes=10),
-        Period=60,
-        Statistics=["Sum"],
-    )
-    assert [point["Sum"] for point in found["Datapoints"]] == [1.0]
 
 
 def test_rules_for_events_are_no_schedules(services: Services) -> None:
