@@ -34,6 +34,7 @@ _TARGETS = {  # the prefix of X-Amz-Target, before any version
     "Logs": "logs",
     "AmazonSSM": "ssm",
     "AWSKendraFrontendService": "kendra",
+    "GraniteServiceVersion20100801": "cloudwatch",
 }
 
 

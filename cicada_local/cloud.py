@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from cicada.page.files import CONFIG
-from cicada_local import deployed, interpreter, schedules
+from cicada_local import deployed, interpreter, queues, schedules
 from cicada_local.agents.brain import next_step
 from cicada_local.agents.classic import ClassicAgents
 from cicada_local.agents.classic_reading import reading
@@ -34,7 +34,7 @@ from cicada_local.cloudwatch import CloudWatch, MetricClock, MetricStore, source
 from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.front import Front
-from cicada_local.functions import FunctionConfig, FunctionService, Permits
+from cicada_local.functions import FunctionConfig, FunctionService, Permits, ServiceLimits
 from cicada_local.functions.errors import RoleRefused
 from cicada_local.gateway import GatewayControl, WebSocketGateway
 from cicada_local.insights import Insights, function_groups
@@ -45,6 +45,7 @@ from cicada_local.object_events import ObjectEvents
 from cicada_local.permissions import Principals, RoleNotAssumable
 from cicada_local.permissions.enforcement import service_may_invoke
 from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, Places
+from cicada_local.rule_targets import RuleTargets
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from cicada_local.state import Keeper
 from cicada_local.state_store import StateStore
@@ -127,15 +128,24 @@ class Cloud:
             reserved=deployed.reserved_concurrency,
             log=self._cloudwatch.log_line,
             metrics=sources.LambdaMetrics(metrics),
+            send=queues.send_in_role,
+            limits=ServiceLimits.stretched(metrics.clock.real_seconds(1)),
         )
         schedules.install()
+        targets = RuleTargets(
+            functions.invoke,
+            permits=_permits("events.amazonaws.com"),
+            count=lambda name, rule: metrics.count("AWS/Events", name, {"RuleName": rule}),
+            send=queues.send_for_rule,
+            second_s=metrics.clock.real_seconds(1),
+        )
         self._schedules = schedules.Schedules(
             schedules.deployed_rules,
             functions.invoke,
-            count=lambda name, rule: metrics.count("AWS/Events", name, {"RuleName": rule}),
             permits=_permits("events.amazonaws.com"),
+            targets=targets,
         )
-        self._object_events = ObjectEvents(functions.invoke, _permits("events.amazonaws.com"))
+        self._object_events = ObjectEvents(targets)
         gateway = WebSocketGateway(
             deployed.lookup_api,
             functions.invoke,

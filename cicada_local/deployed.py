@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from cicada_local.calls import function_name
+from cicada_local.cloudformation.event_invoke import EVENT_INVOKE_CONFIGS
 from cicada_local.cloudformation.websocket_api import APIS, DeployedApi
 from cicada_local.deploy import TOOLKIT_STACK
+from cicada_local.functions.async_events import DEAD_LETTERS, AsyncConfig
 from cicada_local.functions.config import FunctionConfig, Layer
 from cicada_local.functions.log_levels import DEFAULT_LEVEL, JSON_FORMAT, LOGGING
 from cicada_local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
@@ -51,6 +54,10 @@ class DeployedFunctions:
             reserved_concurrency=found.reserved_concurrency,
             role=found.role,
             log_level=_log_level(getattr(found, LOGGING, {})),
+            asynchronous=replace(
+                EVENT_INVOKE_CONFIGS.get(found.function_name, AsyncConfig()),
+                dead_letter=getattr(found, DEAD_LETTERS, ""),
+            ),
         )
 
     def _layer(self, arn: str) -> Layer:

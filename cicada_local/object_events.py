@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import logging
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,11 +18,8 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 from cicada_local.calls import Call
-from cicada_local.functions import LambdaApiError, Permits, permit_all
 from cicada_local.places import ACCOUNT_ID, REGION
-from cicada_local.schedules import Invoke
-
-logger = logging.getLogger(__name__)
+from cicada_local.rule_targets import RuleTargets, Target
 
 CREATED, DELETED = "Object Created", "Object Deleted"
 _KINDS = {
@@ -38,10 +34,9 @@ _KINDS = {
 class ObjectEvents:
     """Passes on what happens to objects. All methods belong to one event loop."""
 
-    def __init__(self, invoke: Invoke, permits: Permits = permit_all) -> None:
-        """Take what invokes a function, and whether its policy lets a rule do so."""
-        self._invoke = invoke
-        self._permits = permits
+    def __init__(self, targets: RuleTargets) -> None:
+        """Take what hands events on to functions."""
+        self._targets = targets
         self._sequence = itertools.count(1)
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -56,11 +51,8 @@ class ObjectEvents:
             return
         for name in [key] if key else list(_deleted(body)):
             event = self._event(found, name, kind, call)
-            for rule_arn, arn in _targets(event):
-                if not self._permits(arn, rule_arn):
-                    logger.warning("%s may not invoke %s", rule_arn, arn)
-                    continue
-                task = asyncio.ensure_future(self._pass_on(arn, json.dumps(event).encode()))
+            for rule_arn, target in _targets(event):
+                task = asyncio.ensure_future(self._targets.deliver(rule_arn, target, json.dumps(event).encode()))
                 self._under_way.add(task)
                 task.add_done_callback(self._under_way.discard)
 
@@ -97,12 +89,6 @@ class ObjectEvents:
             },
         }
 
-    async def _pass_on(self, arn: str, payload: bytes) -> None:
-        try:
-            await self._invoke(arn, payload, invocation_type="Event")
-        except LambdaApiError as error:
-            logger.warning("an event of S3 reached no function: %s", error)
-
 
 def _bucket_with_events(name: str) -> Any:
     """The bucket, if it tells EventBridge of its objects; else None."""
@@ -121,7 +107,7 @@ def _deleted(body: bytes) -> Iterator[str]:
             yield element.text
 
 
-def _targets(event: dict[str, Any]) -> list[tuple[str, str]]:
+def _targets(event: dict[str, Any]) -> list[tuple[str, Target]]:
     """The deployed rules that an event matches, each with a function that it invokes."""
     from moto.events.models import events_backends
     from moto.events.utils import EventMessageType
@@ -133,4 +119,6 @@ def _targets(event: dict[str, Any]) -> list[tuple[str, str]]:
         for rule in list(bus.rules.values())
         if rule.state == "ENABLED" and rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(message)
     )
-    return [(rule.arn, target["Arn"]) for rule in matching for target in rule.targets if ":lambda:" in target["Arn"]]
+    return [
+        (rule.arn, Target.of(target)) for rule in matching for target in rule.targets if ":lambda:" in target["Arn"]
+    ]

@@ -11,28 +11,20 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
-from cicada_local.functions import InvokeResult, LambdaApiError, Permits, permit_all
+from cicada_local.functions import LambdaApiError, Permits, permit_all
 from cicada_local.places import ACCOUNT_ID, REGION
+from cicada_local.rule_targets import Invoke, RuleTargets, Target
 from cicada_local.schedule_expressions import ScheduleInvalid, parse_schedule
 
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 """How often is looked what is due; EventBridge's own precision is a minute."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A function that a rule invokes."""
-
-    function_arn: str
-    input: str | None = None
-    """The event, as JSON; EventBridge's own when None."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +35,6 @@ class ScheduledRule:
     arn: str
     expression: str
     targets: tuple[Target, ...]
-
-
-class Invoke(Protocol):
-    """Invokes a function, see :meth:`cicada_local.functions.FunctionService.invoke`."""
-
-    def __call__(self, name_or_arn: str, payload: bytes, *, invocation_type: str) -> Awaitable[InvokeResult]:
-        """Raises LambdaApiError when the service refuses."""
-        ...
 
 
 class _Expressions:
@@ -87,7 +71,7 @@ def deployed_rules() -> list[ScheduledRule]:
 
 
 def _functions_among(targets: Iterable[dict[str, Any]]) -> Iterable[Target]:
-    return (Target(target["Arn"], target.get("Input")) for target in targets if ":lambda:" in target["Arn"])
+    return (Target.of(target) for target in targets if ":lambda:" in target["Arn"])
 
 
 class Schedules:
@@ -99,8 +83,8 @@ class Schedules:
         invoke: Invoke,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        count: Callable[[str, str], None] = lambda *_: None,
         permits: Permits = permit_all,
+        targets: RuleTargets | None = None,
     ) -> None:
         """Nothing runs before :meth:`run`.
 
@@ -108,10 +92,10 @@ class Schedules:
             rules: the rules as they stand now.
             invoke: invokes a function.
             now: the time, with its zone.
-            count: told of each metric of EventBridge's that rises by one, with the rule's name.
-            permits: whether a function's policy lets a rule invoke it.
+            permits: whether a function's policy lets a rule invoke it, when it is fired out of turn.
+            targets: hands events on to functions.
         """
-        self._count = count
+        self._targets = targets or RuleTargets(invoke, permits=permits)
         self._permits = permits
         self._rules = rules
         self._invoke = invoke
@@ -135,7 +119,7 @@ class Schedules:
             if due is not None and due <= now:
                 self._due[rule.arn, rule.expression] = self._next(rule, due, now)
                 for target in rule.targets:
-                    await self._start(rule, target, due)
+                    await self._targets.deliver(rule.arn, target, _event(rule, target, due))
 
     async def fire(self, name: str) -> list[dict[str, Any]] | None:
         """Run a rule now, out of turn, and wait for its functions.
@@ -175,18 +159,6 @@ class Schedules:
         while following is not None and following <= now:
             following = schedule.after(following)
         return following
-
-    async def _start(self, rule: ScheduledRule, target: Target, due: datetime) -> None:
-        if not self._permits(target.function_arn, rule.arn):
-            self._count("FailedInvocations", rule.name)
-            logger.warning("%s may not invoke %s", rule.arn, _function_name(target))
-            return
-        try:
-            await self._invoke(target.function_arn, _event(rule, target, due), invocation_type="Event")
-            self._count("Invocations", rule.name)
-        except LambdaApiError as error:
-            self._count("FailedInvocations", rule.name)
-            logger.warning("%s could not invoke %s: %s", rule.name, _function_name(target), error)
 
     async def _outcome(self, rule: ScheduledRule, target: Target) -> dict[str, Any]:
         told: dict[str, Any] = {"function": _function_name(target)}

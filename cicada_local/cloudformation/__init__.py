@@ -21,6 +21,7 @@ _MODULES = (
     "cloudfront",
     "cognito",
     "custom",
+    "event_invoke",
     "functions",
     "guardrails",
     "harnesses",

@@ -11,6 +11,8 @@ from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
 from cicada_local.cloudformation.base import Declaration, Resource, define
+from cicada_local.cloudformation.event_invoke import queue_arn
+from cicada_local.functions.async_events import DEAD_LETTERS
 from cicada_local.functions.deployment_limits import (
     check_environment,
     check_layers,
@@ -33,7 +35,7 @@ def _create_function(declaration: Declaration) -> LambdaFunction:
             "Tags": {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])},
         }
     )
-    setattr(function, LOGGING, properties.get("LoggingConfig", {}))
+    _keep(function, properties)
     _check_size(function, declaration)
     return function
 
@@ -43,10 +45,16 @@ def _update_function(function: LambdaFunction, declaration: Declaration) -> Lamb
     _check(declaration, function.function_name)
     function.update_configuration({"Environment": {"Variables": {}}, "Layers": [], **properties})
     function.update_function_code(_code(properties["Code"]))
-    setattr(function, LOGGING, properties.get("LoggingConfig", {}))
+    _keep(function, properties)
     function.reserved_concurrency = properties.get("ReservedConcurrentExecutions")
     _check_size(function, declaration)
     return function
+
+
+def _keep(function: LambdaFunction, properties: dict[str, Any]) -> None:
+    """Keep what moto leaves out of a function's properties."""
+    setattr(function, LOGGING, properties.get("LoggingConfig", {}))
+    setattr(function, DEAD_LETTERS, queue_arn(properties.get("DeadLetterConfig", {}).get("TargetArn", "")))
 
 
 def _check(declaration: Declaration, name: str) -> None:

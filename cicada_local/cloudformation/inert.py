@@ -11,7 +11,6 @@ TYPES = (
     "AWS::Budgets::Budget",
     "AWS::CDK::Metadata",
     "AWS::CloudWatch::CompositeAlarm",
-    "AWS::Lambda::EventInvokeConfig",
     "AWS::Logs::MetricFilter",
     "AWS::SNS::Subscription",
     "AWS::WAFv2::WebACL",

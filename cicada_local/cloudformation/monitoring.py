@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import moto.cloudwatch.models  # noqa: F401 - its own dashboards are to be defined first: the last definition counts
+
 from cicada_local.cloudformation.base import Declaration, Resource, define, forgetting
 from cicada_local.cloudwatch import CloudWatch, MetricClock, MetricStore
 from cicada_local.faults import Faults

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cicada_local.functions.async_events import AsyncConfig
+
 Permits = Callable[[str, str], bool]
 """Whether a function, by its ARN, may be invoked by a service for one of its resources, by that one's ARN."""
 
@@ -53,6 +55,9 @@ class FunctionConfig:
     """The ARN of its execution role; its credentials are among the variables that the local cloud adds."""
     log_level: str | None = None
     """The application log level of a function with the JSON log format; None with the text format."""
+
+    asynchronous: AsyncConfig = field(default_factory=AsyncConfig)
+    """Asks for no new environments when it changes."""
 
     @property
     def region(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from aiohttp import web
 from cicada_local.cloudwatch import MetricClock, MetricStore
 from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.faults import Faults
+from cicada_local.functions.async_events import EXHAUSTED, TOO_OLD, DroppedEvent, Send, give_up, send_nowhere
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY, UNZIPPED_BYTES
 from cicada_local.functions.environment import Environment
@@ -59,6 +61,18 @@ class ServiceLimits:
     """After a function error of an asynchronous invocation; then the event is dropped."""
     throttle_retry_delay_s: float = 1.0
     """The first wait of an asynchronous invocation that is throttled; it doubles up to five minutes."""
+    event_time_scale: float = 1.0
+    """How long a second of an event's age takes: less than 1 where time is stretched."""
+
+    @classmethod
+    def stretched(cls, scale: float) -> ServiceLimits:
+        """Lambda's limits, with events that are retried and grow old in other seconds."""
+        whole = cls()
+        return cls(
+            event_retry_delays_s=tuple(delay_s * scale for delay_s in whole.event_retry_delays_s),
+            throttle_retry_delay_s=whole.throttle_retry_delay_s * scale,
+            event_time_scale=scale,
+        )
 
 
 class FunctionService:
@@ -77,6 +91,7 @@ class FunctionService:
         native_client: bool = True,
         reserved: Callable[[], int] = lambda: 0,
         metrics: LambdaMetrics | None = None,
+        send: Send = send_nowhere,
     ) -> None:
         """Nothing is started before the first invocation.
 
@@ -90,6 +105,7 @@ class FunctionService:
             limits: Lambda's, where not given.
             native_client: use awslambdaric's compiled Runtime API client where it is installed.
             reserved: the concurrency that all functions have reserved together.
+            send: sends messages to queues, in functions' roles.
             metrics: takes in Lambda's metrics.
         """
         self._lookup = lookup
@@ -101,6 +117,7 @@ class FunctionService:
         self._limits = limits or ServiceLimits()
         self._native_client = native_client
         self._reserved = reserved
+        self._send = send
         self._metrics = metrics or LambdaMetrics(MetricStore(MetricClock()))
         self._packages = PackageStore(work_dir / "unpacked")
         self._pools: dict[str, FunctionPool] = {}
@@ -227,19 +244,36 @@ class FunctionService:
         return await asyncio.shield(task)
 
     async def _deliver_event(self, name: str, payload: bytes, request_id: str, client_context: str | None) -> None:
-        """Run an asynchronous invocation until it succeeds or its retries are used up."""
-        delays_s = iter(self._limits.event_retry_delays_s)
+        """Run an asynchronous invocation until it succeeds, its retries are used up, or it is too old."""
+        self._metrics.event("AsyncEventsReceived", name)
+        began = time.monotonic()
+        attempts, result = 0, None
         throttled_s = self._limits.throttle_retry_delay_s
         while (config := self._lookup(name)) is not None:
+            condition = self._given_up(config, attempts, time.monotonic() - began)
+            if condition is not None:
+                event = DroppedEvent(request_id, payload, condition, attempts, result)
+                give_up(config, event, self._send, lambda metric: self._metrics.event(metric, name))
+                return
             try:
                 result = await self._run(config, payload, request_id, client_context)
             except TooManyRequests:
                 await asyncio.sleep(throttled_s)
-                throttled_s = min(2 * throttled_s, 300.0)
+                throttled_s = min(2 * throttled_s, 300.0 * self._limits.event_time_scale)
                 continue
-            if result.function_error is None or (delay_s := next(delays_s, None)) is None:
+            if result.function_error is None:
                 return
-            await asyncio.sleep(delay_s)
+            attempts += 1
+            if attempts <= config.asynchronous.max_retries:
+                await asyncio.sleep(self._limits.event_retry_delays_s[attempts - 1])
+
+    def _given_up(self, config: FunctionConfig, attempts: int, age_s: float) -> str | None:
+        """Why an event is not tried again; None if it is."""
+        configured = config.asynchronous
+        stopped = config.reserved_concurrency == 0 and bool(configured.on_failure or configured.dead_letter)
+        if attempts > configured.max_retries or stopped:
+            return EXHAUSTED
+        return TOO_OLD if age_s > configured.max_age_s * self._limits.event_time_scale else None
 
     def _pool(self, name: str) -> FunctionPool:
         if name not in self._pools:

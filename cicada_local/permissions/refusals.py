@@ -15,7 +15,9 @@ from cicada_local.permissions.principals import TokenInvalid
 from cicada_local.places import ACCOUNT_ID
 
 _JSON_1_1 = ("cognito-idp", "kendra", "kms", "logs", "secretsmanager", "ssm")
-_JSON_1_0 = ("dynamodb", "stepfunctions")
+_JSON_1_0 = ("cloudwatch", "dynamodb", "sqs", "stepfunctions")
+_ONCE_QUERY = ("cloudwatch", "sqs")
+"""Services whose JSON errors also carry the code that they had in the query protocol."""
 _REST_JSON = (
     *("apigatewaymanagementapi", "bedrock-agent-runtime", "bedrock-agentcore", "bedrock-runtime"),
     *("lambda", "s3vectors"),
@@ -76,6 +78,8 @@ def _speaks_json(service: str) -> bool:
 
 def _json(service: str, code: str, message: str) -> web.Response:
     headers = {"x-amzn-RequestId": str(uuid.uuid4())}
+    if service in _ONCE_QUERY:
+        headers["x-amzn-query-error"] = f"{code.removesuffix('Exception')};Sender"
     if service in _REST_JSON:
         headers["x-amzn-ErrorType"] = code
         member = "Message" if service == "lambda" else "message"

@@ -3,12 +3,16 @@
 import base64
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cicada_local.cloudwatch import MetricClock, MetricStore
+from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.functions import ServiceLimits
+from cicada_local.functions.async_events import AsyncConfig
 from tests.wire.functions_cloud import ECHO, Cloud, eventually
 
 
@@ -189,6 +193,55 @@ def test_a_failed_asynchronous_event_is_tried_three_times_under_one_request_id(
     cloud.invoke(str(seen), InvocationType="Event")
     assert eventually(lambda: cloud.service.stats()["f"].errors == 3)
     assert len(set(seen.read_text().split())) == 1
+
+
+class Sent:
+    """Notes what is sent to queues."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str, Any, dict[str, str]]] = []
+        self.refusal: str | None = None
+
+    def __call__(self, role: str, queue: str, text: str, attributes: Mapping[str, str]) -> str | None:
+        self.messages.append((role, queue, json.loads(text), dict(attributes)))
+        return self.refusal
+
+
+def reported(store: MetricStore) -> set[str]:
+    return {metric.name for metric in store.metrics() if metric.namespace == "AWS/Lambda"}
+
+
+def test_an_event_that_failed_for_good_goes_to_its_destination_and_its_dead_letters(
+    start: Callable[..., Cloud], tmp_path: Path
+) -> None:
+    sent, store = Sent(), MetricStore(MetricClock())
+    limits = ServiceLimits(event_retry_delays_s=(0.0, 0.0))
+    cloud = start(limits=limits, send=sent, metrics=LambdaMetrics(store))
+    configured = AsyncConfig(max_retries=1, on_failure="arn:aws:sqs:::failed", dead_letter="arn:aws:sqs:::dead")
+    cloud.deploy(APPEND, environment={"FAIL": "yes"}, asynchronous=configured, role="arn:aws:iam:::role/f")
+    request_id = cloud.invoke(str(tmp_path / "seen"), InvocationType="Event")["ResponseMetadata"]["RequestId"]
+    assert eventually(lambda: "AsyncEventsDropped" in reported(store))
+    (record, letter) = sent.messages
+    assert record[:2] == ("arn:aws:iam:::role/f", "arn:aws:sqs:::failed")
+    context = record[2]["requestContext"]
+    assert (context["requestId"], context["condition"]) == (request_id, "RetriesExhausted")
+    assert context["approximateInvokeCount"] == 2
+    assert record[2]["requestPayload"] == str(tmp_path / "seen")
+    assert record[2]["responseContext"]["functionError"] == "Unhandled"
+    assert letter[1:3] == ("arn:aws:sqs:::dead", str(tmp_path / "seen"))
+    assert letter[3]["RequestID"] == request_id
+
+
+def test_an_event_that_is_too_old_is_given_up_and_a_refused_destination_is_counted(start: Callable[..., Cloud]) -> None:
+    sent, store = Sent(), MetricStore(MetricClock())
+    sent.refusal = "AccessDenied"
+    cloud = start(limits=ServiceLimits(event_time_scale=0.0), send=sent, metrics=LambdaMetrics(store))
+    cloud.deploy(APPEND, asynchronous=AsyncConfig(on_failure="arn:aws:sqs:::failed", dead_letter="arn:aws:sqs:::dead"))
+    cloud.invoke("unused", InvocationType="Event")
+    assert eventually(lambda: "AsyncEventsDropped" in reported(store))
+    expected = {"AsyncEventsReceived", "AsyncEventsDropped", "DestinationDeliveryFailures", "DeadLetterErrors"}
+    assert reported(store) == expected
+    assert sent.messages[0][2]["requestContext"]["condition"] == "EventAgeExceeded"
 
 
 def test_a_throttled_asynchronous_event_waits_for_its_turn(start: Callable[..., Cloud], tmp_path: Path) -> None:

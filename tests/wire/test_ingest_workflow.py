@@ -14,6 +14,7 @@ from aiohttp import web
 from cicada.ingest.incoming.run_records import Batch
 from cicada_local.functions import InvokeResult
 from cicada_local.object_events import ObjectEvents
+from cicada_local.rule_targets import RuleTargets
 from tests.wire.ingest_machine import allowed_on, ingest_machine
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
@@ -230,7 +231,7 @@ class Invoked:
 def invoked(services: Services) -> Iterator[Invoked]:
     """A bucket whose events below ``incoming/`` have a function invoked."""
     told = Invoked()
-    services.answered = ObjectEvents(told.invoke).answered
+    services.answered = ObjectEvents(RuleTargets(told.invoke)).answered
     pattern = {
         "source": ["aws.s3"],
         "detail-type": ["Object Created", "Object Deleted"],

@@ -24,7 +24,8 @@ from cicada_local.control import Control
 from cicada_local.faults import Faults
 from cicada_local.functions import InvokeResult
 from cicada_local.functions.errors import ResourceNotFound
-from cicada_local.schedules import ScheduledRule, Schedules, Target, deployed_rules
+from cicada_local.rule_targets import RuleTargets, Target
+from cicada_local.schedules import ScheduledRule, Schedules, deployed_rules
 from cicada_local.testing import LocalCloud
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
@@ -64,7 +65,7 @@ class House:
             lambda: self.rules,
             self.functions.invoke,
             now=lambda: self.now,
-            count=lambda metric, rule: self.counted.append((metric, rule)),
+            targets=RuleTargets(self.functions.invoke, count=lambda metric, rule: self.counted.append((metric, rule))),
         )
 
     def pass_time(self, **time: float) -> int:
