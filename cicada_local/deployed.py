@@ -12,8 +12,8 @@ from cicada_local.calls import function_name
 from cicada_local.cloudformation.event_invoke import EVENT_INVOKE_CONFIGS
 from cicada_local.cloudformation.websocket_api import APIS, DeployedApi
 from cicada_local.deploy import TOOLKIT_STACK
-from cicada_local.functions.async_events import DEAD_LETTERS, AsyncConfig
-from cicada_local.functions.config import FunctionConfig, Layer
+from cicada_local.functions.async_events import DEAD_LETTERS
+from cicada_local.functions.config import AsyncConfig, FunctionConfig, Layer
 from cicada_local.functions.log_levels import DEFAULT_LEVEL, JSON_FORMAT, LOGGING
 from cicada_local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
 from cicada_local.places import ACCOUNT_ID, REGION

@@ -10,10 +10,20 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from cicada.metrics import (
+    BREAKER_OPENED,
+    DIMENSION,
+    DOCUMENTS_NOT_PREPARED,
+    DOCUMENTS_QUARANTINED,
+    ISSUER_UNAVAILABLE,
+    LIMITS_REACHED,
+    NAMESPACE,
+    REQUESTS_RECOVERED,
+    Metric,
+)
 from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
-from stacks.function import METRICS_NAMESPACE, METRICS_SERVICE
 from stacks.ingest import IngestStack
 
 _PERIOD = Duration.minutes(5)
@@ -28,6 +38,7 @@ class Alarms(Construct):
         id: str,
         *,
         email: str,
+        prefix: str,
         data: DataStack,
         answering: AnsweringStack,
         ingest: IngestStack,
@@ -38,11 +49,13 @@ class Alarms(Construct):
             scope: the stack.
             id: the construct's id.
             email: who is told; AWS asks for a confirmation first.
+            prefix: the deployment's, which its own metrics carry.
             data: has the API and the table.
             answering: has the functions and the workflow.
             ingest: has those that load documents.
         """
         super().__init__(scope, id)
+        self._prefix = prefix
         # Alarms carry no customer's data: the topic needs no key of ours, nor CloudWatch a right to it.
         topic = sns.Topic(self, "Topic", display_name="Cicada", enforce_ssl=True)
         topic.add_to_resource_policy(
@@ -75,7 +88,7 @@ class Alarms(Construct):
                 "The API got no valid response from a function",
             ),
             "IssuerUnavailable": (
-                self._own_metric("IssuerUnavailable"),
+                self._own_metric(ISSUER_UNAVAILABLE),
                 "Nobody could connect: the issuer's keys could not be fetched",
             ),
             "MaintenanceFailed": (
@@ -87,16 +100,16 @@ class Alarms(Construct):
                 "The search for questions that nobody works on failed",
             ),
             "RequestsRecovered": (
-                self._own_metric("RequestsRecovered"),
+                self._own_metric(REQUESTS_RECOVERED),
                 "Some questions had lost their worker and were taken up again, or ended",
             ),
             "BreakersOpened": (
-                self._own_metric("BreakerOpened"),
+                self._own_metric(BREAKER_OPENED),
                 "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
                 "answers do without it",
             ),
             "LimitsReached": (
-                self._own_metric("LimitsReached"),
+                self._own_metric(LIMITS_REACHED),
                 "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
             ),
             "TableThrottled": (
@@ -116,11 +129,11 @@ class Alarms(Construct):
                 "The ingest workflow could not be started for some uploads",
             ),
             "DocumentsQuarantined": (
-                self._own_metric("DocumentsQuarantined"),
+                self._own_metric(DOCUMENTS_QUARANTINED),
                 "Some uploaded documents cannot be loaded, and are set aside with their reasons",
             ),
             "DocumentsNotPrepared": (
-                self._own_metric("DocumentsNotPrepared"),
+                self._own_metric(DOCUMENTS_NOT_PREPARED),
                 "Some uploaded documents could not be prepared, for no fault of theirs; the next run tries again",
             ),
         }
@@ -137,13 +150,12 @@ class Alarms(Construct):
             )
             alarm.add_alarm_action(actions.SnsAction(topic))
 
-    @staticmethod
-    def _own_metric(name: str) -> cloudwatch.Metric:
+    def _own_metric(self, metric: Metric) -> cloudwatch.Metric:
         """A metric that the functions themselves report, over all of them."""
         return cloudwatch.Metric(
-            namespace=METRICS_NAMESPACE,
-            metric_name=name,
-            dimensions_map={"service": METRICS_SERVICE},
+            namespace=NAMESPACE,
+            metric_name=metric.name,
+            dimensions_map={DIMENSION: self._prefix},
             statistic="Sum",
             period=_PERIOD,
         )

@@ -12,14 +12,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from cicada.metrics import NAMESPACE
 from stacks.findings import accept, as_reported
 from stacks.layers import ARCHITECTURE, RUNTIME, Layers, function_code
 from stacks.logs import log_group
 from stacks.settings import Settings
-
-METRICS_NAMESPACE = "Cicada"
-METRICS_SERVICE = "cicada"
-"""Under which the functions report their own metrics: the service is a dimension of each."""
 
 
 class CicadaFunction(Construct):
@@ -76,8 +73,8 @@ class CicadaFunction(Construct):
             layers=list(layers),
             environment={
                 "LOG_LEVEL": settings.log_level,
-                "POWERTOOLS_SERVICE_NAME": METRICS_SERVICE,
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_SERVICE_NAME": settings.stack_prefix,
+                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
                 **environment,
             },
             timeout=Duration.seconds(timeout_s),

@@ -98,7 +98,15 @@ class GatewayStack(Stack):
         if page is not None:  # it is told of the API when that can be called
             page.configure(self, self._page_config(issuer)).node.add_dependency(stage)
         if settings.alarm_email is not None:
-            Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering, ingest=ingest)
+            Alarms(
+                self,
+                "Alarms",
+                email=settings.alarm_email,
+                prefix=settings.stack_prefix,
+                data=data,
+                answering=answering,
+                ingest=ingest,
+            )
         for name, value in {
             "Release": __version__,
             "WebSocketUrl": data.address("wss"),

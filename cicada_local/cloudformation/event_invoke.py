@@ -6,7 +6,7 @@ from typing import Any
 
 from cicada_local.calls import function_name
 from cicada_local.cloudformation.base import Declaration, Resource, define, forgetting
-from cicada_local.functions.async_events import AsyncConfig
+from cicada_local.functions.config import AsyncConfig
 
 EVENT_INVOKE_CONFIGS: dict[str, AsyncConfig] = {}
 """By a function's name."""

@@ -10,10 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cicada_local.functions.config import FunctionConfig, InvokeResult
+from cicada_local.functions.config import FunctionConfig, InvokeResult
 
 DEAD_LETTERS = "dead_letter_queue"
 """Where a deployed function keeps the dead-letter queue of its template, which moto leaves out."""
@@ -26,19 +24,6 @@ Send = Callable[[str, str, str, Mapping[str, str]], str | None]
 def send_nowhere(role: str, queue: str, text: str, attributes: Mapping[str, str]) -> str | None:  # noqa: ARG001
     """For services without queues."""
     return f"the queue {queue} does not exist"
-
-
-@dataclass(frozen=True)
-class AsyncConfig:
-    """A function's configuration of asynchronous invocation."""
-
-    max_retries: int = 2
-    max_age_s: float = 21_600.0
-    """Six hours."""
-    on_failure: str = ""
-    """The ARN of the destination of events that failed."""
-    dead_letter: str = ""
-    """The ARN of the function's dead-letter queue."""
 
 
 @dataclass(frozen=True)

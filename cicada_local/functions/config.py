@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cicada_local.functions.async_events import AsyncConfig
-
 Permits = Callable[[str, str], bool]
 """Whether a function, by its ARN, may be invoked by a service for one of its resources, by that one's ARN."""
 
@@ -16,6 +14,19 @@ Permits = Callable[[str, str], bool]
 def permit_all(function_arn: str, source_arn: str) -> bool:  # noqa: ARG001
     """For services of a test's own, whose functions have no policies."""
     return True
+
+
+@dataclass(frozen=True)
+class AsyncConfig:
+    """A function's configuration of asynchronous invocation."""
+
+    max_retries: int = 2
+    max_age_s: float = 21_600.0
+    """Six hours."""
+    on_failure: str = ""
+    """The ARN of the destination of events that failed."""
+    dead_letter: str = ""
+    """The ARN of the function's dead-letter queue."""
 
 
 @dataclass(frozen=True)

@@ -6,52 +6,33 @@ import os
 import traceback
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from wiring import build
 
+from cicada.answering.attempt import AttemptOutcome
 from cicada.answering.workflow import AttemptTask
 from cicada.errors import AnswerBlocked, CacheMiss, CicadaError
 from cicada.identity import asker_of
-from cicada.settings import AnswerSettings
-from cicada.telemetry import logger, metrics
-
-
-def _count(name: str, **dimensions: str) -> None:
-    """Count one; with dimensions of its own, and from any thread."""
-    with single_metric(name=name, unit=MetricUnit.Count, value=1) as metric:
-        for dimension, value in dimensions.items():
-            metric.add_dimension(dimension, value)
-
-
-def _count_happening(dependency: str, happening: str) -> None:
-    if happening == "opened":
-        _count("BreakerOpened")  # for the alarm, over all dependencies
-        _count("BreakerOpened", Dependency=dependency)
-
-
-def _count_look_up(use: str) -> None:
-    if use == "miss":
-        _count("CacheMisses")
-    else:
-        _count("CacheHits", Use=use)
-
-
-runner = build(
-    AnswerSettings.read(os.environ),
-    on_happening=_count_happening,
-    on_look_up=_count_look_up,
-    on_unchecked=lambda: _count("GuardrailFailures"),
+from cicada.metrics import (
+    ANSWER_LATENCY,
+    ANSWERS_BLOCKED,
+    ANSWERS_COMPLETE,
+    ANSWERS_FELL_BACK,
+    ATTEMPTS_FAILED,
+    FIRST_CHUNK,
+    REQUESTS_FAILED,
 )
+from cicada.settings import AnswerSettings
+from cicada.telemetry import logger, report
+
+runner = build(AnswerSettings.read(os.environ))
 
 
-@metrics.log_metrics(capture_cold_start_metric=True)
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
     """Run one attempt. A failed strategy fails the invocation, and the workflow tries the next."""
     task = AttemptTask.model_validate(event)
     logger.append_keys(request_id=task.request_id, asker=asker_of(task.subject), strategy=task.strategy)
-    metrics.add_dimension(name="Strategy", value=task.strategy)
     try:
         ended = runner.run(
             task, worker=context.aws_request_id, remaining_s=context.get_remaining_time_in_millis() / 1000
@@ -59,18 +40,25 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
     except CacheMiss:  # expected: the workflow falls back to the search
         raise
     except CicadaError:
-        metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
+        report({ATTEMPTS_FAILED: 1})
         raise
     except Exception as bug:
         # The message may quote a passage or an answer, and what is raised here goes into the workflow's data.
         kind, places = type(bug).__name__, traceback.format_tb(bug.__traceback__)
         logger.error("attempt failed unexpectedly", extra={"kind": kind, "traceback": places})
-        metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
+        report({ATTEMPTS_FAILED: 1})
         raise CicadaError(kind) from None
-    if ended.code == AnswerBlocked.code:
-        _count("AnswersBlocked")
-    if ended.metrics is not None:
-        metrics.add_metric(name="AnswersComplete", unit=MetricUnit.Count, value=1)
-        metrics.add_metric(name="AnswerLatency", unit=MetricUnit.Milliseconds, value=ended.metrics.latency_ms)
-        metrics.add_metric(name="FirstChunk", unit=MetricUnit.Milliseconds, value=ended.metrics.first_chunk_ms)
+    _report(ended)
     return {"outcome": ended.outcome}
+
+
+def _report(ended: AttemptOutcome) -> None:
+    if ended.complete is not None:
+        fell_back = any(failure.code != CacheMiss.code for failure in ended.complete.failed)
+        took = ended.complete.metrics
+        times = {FIRST_CHUNK: took.first_chunk_ms, ANSWER_LATENCY: took.latency_ms}
+        report({ANSWERS_COMPLETE: 1, ANSWERS_FELL_BACK: int(fell_back), **times})
+    elif isinstance(ended.error, AnswerBlocked):
+        report({ANSWERS_BLOCKED: 1})
+    elif ended.error is not None and ended.error.fault:
+        report({ATTEMPTS_FAILED: 1, REQUESTS_FAILED: 1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 from uuid import uuid4
 
@@ -35,9 +34,11 @@ from cicada.conversation import Bounds, Conversation
 from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.delivery.record import RequestSpend
 from cicada.index.access_rules import StoredAccessRules
 from cicada.index.reader import IndexReader
 from cicada.index.s3_direct import RULES_PATIENCE, store_for_answers
+from cicada.metrics import BREAKER_OPENED, CACHE_HITS, COST_USD, GUARDRAIL_FAILURES
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.embedding_cache import CachingEmbedder
@@ -53,23 +54,14 @@ from cicada.semantic_cache.cache import NoEarlierAnswers, SemanticCache
 from cicada.semantic_cache.decision import CONFIRM_MAX_TOKENS, Confirm, Thresholds, confirming
 from cicada.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.settings import AnswerSettings
+from cicada.telemetry import report
 
 GroundedStrategy = Literal["hybrid", "rag", "cag"]
 
 
-def build(
-    settings: AnswerSettings,
-    *,
-    on_happening: Callable[[str, Happening], None],
-    on_look_up: Callable[[str], None],
-    on_unchecked: Callable[[], None],
-) -> AttemptRunner:
-    """The runner of a worker's attempts.
-
-    ``on_happening`` gets the changes of circuit breakers, ``on_look_up`` the results of cache lookups; ``on_unchecked``
-    is called for every text that the guardrail failed to check.
-    """
-    watch = GuardrailWatch(on_unchecked)
+def build(settings: AnswerSettings) -> AttemptRunner:
+    """The runner of a worker's attempts."""
+    watch = GuardrailWatch(lambda: report({GUARDRAIL_FAILURES: 1}))
     store = store_for_answers(settings.index_bucket)
     reader = IndexReader(
         store, embedding_model_id=settings.embedding_model_id, dimensions=settings.embedding_dimensions
@@ -78,7 +70,7 @@ def build(
     breakers = BreakerRegistry(
         DynamoDbBreakerStore(boto3.client("dynamodb", config=BREAKER_CONFIG), settings.requests_table),
         worker_id=uuid4().hex,
-        on_happening=on_happening,
+        on_happening=_report_happening,
     )
     breakers.refresh_soon()
     dynamodb = boto3.client("dynamodb", config=STORE_CONFIG)
@@ -98,7 +90,7 @@ def build(
     models = _models(settings, watch)
     # One permit covers all searches of a pipeline: separate ones would compete for the breaker's probe.
     retriever = GuardedRetriever(_retriever(settings, searches, embedder, models, breakers), breakers)
-    kept = _kept_answers(settings, embedder, models, breakers, on_look_up) if settings.cache_enabled else None
+    kept = _kept_answers(settings, embedder, models, breakers) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
     writers = _Writers(settings, models, breakers)
     judge = _judge(settings, models, breakers)
@@ -150,6 +142,7 @@ def build(
         sinks=sinks,
         changes=agents.changes,
         unchecked=watch.take_unchecked,
+        on_spent=_report_spent,
         budget=RequestBudget(
             settings.request_time_s,
             settings.request_tokens,
@@ -164,11 +157,7 @@ def build(
 
 
 def _kept_answers(
-    settings: AnswerSettings,
-    embedder: Embedder,
-    models: ModelFactory,
-    breakers: BreakerRegistry,
-    on_look_up: Callable[[str], None],
+    settings: AnswerSettings, embedder: Embedder, models: ModelFactory, breakers: BreakerRegistry
 ) -> SemanticCache:
     return SemanticCache(
         DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
@@ -181,8 +170,18 @@ def _kept_answers(
         prompt_version=_version_of_answers(settings),
         ttl_s=settings.cache_ttl_s,
         max_entries=settings.cache_max_entries,
-        on_look_up=on_look_up,
+        on_look_up=lambda use: report({CACHE_HITS: int(use != "miss")}),
     )
+
+
+def _report_happening(_: str, happening: Happening) -> None:
+    if happening == "opened":
+        report({BREAKER_OPENED: 1})
+
+
+def _report_spent(spent: RequestSpend) -> None:
+    if spent.calls:
+        report({COST_USD: spent.known_usd})
 
 
 def _judge(settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> CitationJudge | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.authorization import Forbidden, TokenRules, TokenVerifier
 from cicada.errors import Unauthorized
 from cicada.issuer_keys import IssuerKeys, IssuerUnavailable
+from cicada.metrics import CONNECTIONS_REFUSED, ISSUER_UNAVAILABLE
 from cicada.settings import AuthorizerSettings
-from cicada.telemetry import logger
+from cicada.telemetry import logger, report
 
 settings = AuthorizerSettings.read(os.environ)
 verifier = TokenVerifier(
@@ -36,22 +36,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         identity = verifier.identify(event)
     except Forbidden as error:
         logger.warning("connection denied", extra={"why": str(error)})
-        _count("ConnectionsRefused")
+        report({CONNECTIONS_REFUSED: 1})
         return _policy("Deny", "denied", event["methodArn"])
     except Unauthorized as error:
         logger.info("connection refused", extra={"why": str(error)})
-        _count("ConnectionsRefused")
+        report({CONNECTIONS_REFUSED: 1})
         raise Exception("Unauthorized") from None
     except IssuerUnavailable as error:
         logger.error("the issuer's keys are unavailable", extra={"issuer": settings.jwt_issuer, "why": str(error)})
-        _count("IssuerUnavailable")
+        report({ISSUER_UNAVAILABLE: 1})
         raise
     return _policy("Allow", identity.subject, event["methodArn"]) | {"context": identity.context()}
-
-
-def _count(name: str) -> None:
-    with single_metric(name=name, unit=MetricUnit.Count, value=1):
-        pass
 
 
 def _policy(effect: str, principal: str, arn: str) -> dict[str, Any]:

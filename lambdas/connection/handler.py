@@ -1,4 +1,4 @@
-"""``$connect`` and ``$disconnect``: connections are not stored, only logged and counted; the subprotocol is chosen.
+"""``$connect`` and ``$disconnect``: connections are not stored, only logged; the subprotocol is chosen.
 
 A closed connection is taken off its requests by the next post to it: API Gateway does not promise ``$disconnect``.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.identity import ANONYMOUS, asker_of, owner_of
 from cicada.subprotocols import chosen
-from cicada.telemetry import logger, metrics
+from cicada.telemetry import logger
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Accept a connection that the authorizer allowed; log when it opens and closes."""
@@ -32,5 +30,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             "close_code": connection.get("disconnectStatusCode"),  # the reason is the client's words
         },
     )
-    metrics.add_metric(name="ConnectionsOpened" if opened else "ConnectionsClosed", unit=MetricUnit.Count, value=1)
     return {"statusCode": 200, "headers": chosen(event) if opened else {}}

@@ -6,19 +6,17 @@ import os
 from typing import Any
 
 import boto3
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.index.maintenance import maintain
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.settings import IndexMaintenanceSettings
-from cicada.telemetry import logger, metrics
+from cicada.telemetry import logger
 
 settings = IndexMaintenanceSettings.read(os.environ)
 store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Do the maintenance that is due. Damage fails the invocation at the end."""
@@ -38,11 +36,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "too_large": done.too_large,
     }
     logger.info("index maintained", extra=told)
-    # A metric is billed for each hour with a value, so an unchanged index reports none.
-    if done.merged:
-        metrics.add_metric(name="SegmentsMerged", unit=MetricUnit.Count, value=done.merged)
-    if done.collected and done.collected.objects:
-        metrics.add_metric(name="GarbageCollected", unit=MetricUnit.Bytes, value=done.collected.bytes)
     if done.failures:
         raise done.failures[0]
     return told

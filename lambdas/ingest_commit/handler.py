@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import boto3
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.audit.records import function_actor
@@ -19,9 +18,10 @@ from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.recorded_store import RecordedStore
 from cicada.ingest.settings import IngestSettings
+from cicada.metrics import DOCUMENTS_NOT_PREPARED, DOCUMENTS_QUARANTINED
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.telemetry import logger, metrics
+from cicada.telemetry import logger, report
 
 settings = IngestSettings.read(os.environ)
 s3 = boto3.client("s3", config=CLIENT_CONFIG)
@@ -39,7 +39,6 @@ def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]
     return commit(store, embedder, collection, prepared, gone=gone, declares=declares)
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Finish the run as far as the time reaches, and say what it came to."""
@@ -56,6 +55,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     logger.info("ingest finished", extra=finished.model_dump())
     # A metric costs by the hour in which it has a value: a run without trouble has none.
     if finished.quarantined or finished.not_prepared:
-        metrics.add_metric(name="DocumentsQuarantined", unit=MetricUnit.Count, value=finished.quarantined)
-        metrics.add_metric(name="DocumentsNotPrepared", unit=MetricUnit.Count, value=finished.not_prepared)
+        report({DOCUMENTS_QUARANTINED: finished.quarantined, DOCUMENTS_NOT_PREPARED: finished.not_prepared})
     return finished.model_dump(by_alias=True)

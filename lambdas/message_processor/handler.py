@@ -6,43 +6,24 @@ import os
 import time
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from wiring import build
 
 from cicada.answering.time_left import TimeLeft
 from cicada.errors import CicadaError, InvalidMessage, Unauthorized
 from cicada.identity import asker_of, caller_of
+from cicada.metrics import FRAMES_REFUSED
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from cicada.revocation import refuse_revoked
 from cicada.settings import MessageProcessorSettings
-from cicada.telemetry import logger, metrics
-
-
-def _count(name: str, **dimensions: str) -> None:
-    """Count one; with dimensions of its own."""
-    with single_metric(name=name, unit=MetricUnit.Count, value=1) as metric:
-        for dimension, value in dimensions.items():
-            metric.add_dimension(dimension, value)
-
-
-def _count_reached(limit: str) -> None:
-    _count("LimitsReached")  # for the alarm, over all limits
-    _count("LimitsReached", Limit=limit)
-
+from cicada.telemetry import logger, report
 
 settings = MessageProcessorSettings.read(os.environ)
 time_left = TimeLeft()
-processor = build(
-    settings,
-    time_left,
-    on_reached=_count_reached,
-    on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
-)
+processor = build(settings, time_left)
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one frame. Errors are reported in the reply."""
@@ -58,8 +39,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return _refusal(error, body)
     if not isinstance(action, Ping):
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
-    if isinstance(action, Ask):
-        metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
     try:
         return _reply(processor.handlers.handle(action, caller))
     except Unauthorized as error:
@@ -68,7 +47,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _refusal(error: CicadaError, body: str) -> dict[str, Any]:
     logger.info("frame refused", extra={"code": error.code, "why": str(error)})
-    metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
+    report({FRAMES_REFUSED: 1})
     return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=_detail(error))))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import boto3
@@ -10,16 +9,18 @@ import boto3
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import question_gate
-from cicada.answering.recovery import Action, Recovery
+from cicada.answering.recovery import Recovery
 from cicada.answering.time_left import TimeLeft
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.metrics import LIMITS_REACHED, QUESTIONS, REQUESTS_FAILED, REQUESTS_RECOVERED
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.revocation import DynamoDbRevocations, Revocations
 from cicada.settings import MessageProcessorSettings
+from cicada.telemetry import report
 
 
 class Processor(NamedTuple):
@@ -30,18 +31,8 @@ class Processor(NamedTuple):
     """None where nobody has a token."""
 
 
-def build(
-    settings: MessageProcessorSettings,
-    time_left: TimeLeft,
-    *,
-    on_reached: Callable[[str], None],
-    on_recovered: Callable[[Action], None],
-) -> Processor:
-    """Wire the processor. No call to AWS outlasts ``time_left``.
-
-    ``on_reached`` gets the name of each limit that refuses a question, ``on_recovered`` what was done with each request
-    that had lost its worker.
-    """
+def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
+    """Wire the processor. No call to AWS outlasts ``time_left``."""
     table = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
     log = DynamoDbLog(table, settings.requests_table)
     connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
@@ -54,7 +45,8 @@ def build(
         workflow,
         budget=RequestBudget(time_s=settings.request_time_s),
         time_left_s=time_left.seconds,
-        on_recovered=on_recovered,
+        on_recovered=lambda _: report({REQUESTS_RECOVERED: 1}),
+        on_failed=_report_failed,
     )
     profiles = DynamoDbProfiles(
         time_left.hold(boto3.client("dynamodb", config=PROFILES_CONFIG)), settings.requests_table
@@ -64,10 +56,16 @@ def build(
         connections,
         recovery,
         ProfileApi(ProfileService(profiles, limits=settings.profile_limits)),
-        question_gate(log, table, settings, on_reached=on_reached),
+        question_gate(log, table, settings, on_reached=lambda _: report({LIMITS_REACHED: 1})),
         retention_s=settings.retention_s,
         knowledge=settings.knowledge_enabled,
         agents=settings.agents_enabled,
+        on_accepted=lambda: report({QUESTIONS: 1}),
+        on_failed=_report_failed,
     )
     revocations = None if settings.auth == "none" else DynamoDbRevocations(table, settings.requests_table)
     return Processor(handlers, revocations)
+
+
+def _report_failed() -> None:
+    report({REQUESTS_FAILED: 1})

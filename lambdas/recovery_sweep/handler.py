@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import boto3
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.answering.recovery import Recovery
@@ -15,8 +14,9 @@ from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.metrics import REQUESTS_FAILED, REQUESTS_RECOVERED
 from cicada.settings import RecoverySettings
-from cicada.telemetry import logger, metrics
+from cicada.telemetry import logger, report
 
 settings = RecoverySettings.read(os.environ)
 recovery = Recovery(
@@ -24,6 +24,8 @@ recovery = Recovery(
     ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
     StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn),
     budget=RequestBudget(time_s=settings.request_time_s),
+    on_recovered=lambda _: report({REQUESTS_RECOVERED: 1}),
+    on_failed=lambda: report({REQUESTS_FAILED: 1}),
 )
 
 
@@ -34,8 +36,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     told = asdict(swept)
     if swept.failed:
         logger.warning("some requests were not recovered", extra=told)
-    # A metric is billed for each hour with a value, so a sweep that finds nothing reports none.
-    if swept.restarted or swept.ended:
-        metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=swept.restarted + swept.ended)
-        metrics.flush_metrics()
     return told

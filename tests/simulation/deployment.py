@@ -226,7 +226,7 @@ class Deployment:
     def _close(self, payload: dict[str, Any]) -> dict[str, bool]:
         """The function that closes an exhausted request, as its handler has it."""
         task = ExhaustedTask.model_validate(payload)
-        return {"ended": close_exhausted(task, self.log, self.connections, now_s=self.now_s)}
+        return {"ended": close_exhausted(task, self.log, self.connections, now_s=self.now_s) is not None}
 
     def _environment(self) -> Environment:
         free = [one for one in self._environments if not one.busy]

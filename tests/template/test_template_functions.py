@@ -63,7 +63,7 @@ def test_a_frame_is_answered_before_api_gateway_gives_up(shipped: Synthesis) -> 
 @pytest.mark.parametrize("folder", FUNCTIONS)
 def test_every_function_says_whose_it_is(shipped: Synthesis, folder: str) -> None:
     environment = shipped.environment(folder)
-    assert environment["POWERTOOLS_SERVICE_NAME"] == "cicada"
+    assert environment["POWERTOOLS_SERVICE_NAME"] == shipped.prefix
     assert environment["POWERTOOLS_METRICS_NAMESPACE"] == "Cicada"
 
 

@@ -797,7 +797,7 @@ def exhausted(world, caught=None, *, execution="x1"):
     last = ExhaustedTask(
         subject=KEY.subject, request_id=KEY.request_id, execution=execution, entry="rag", failures=caught
     )
-    return close_exhausted(last, world.log, world.connections, now_s=lambda: NOW_S)
+    return close_exhausted(last, world.log, world.connections, now_s=lambda: NOW_S) is not None
 
 
 def test_when_all_have_failed_the_client_is_told_what_was_tried_in_order():

@@ -12,7 +12,7 @@ import pytest
 from cicada_local.cloudwatch import MetricClock, MetricStore
 from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.functions import ServiceLimits
-from cicada_local.functions.async_events import AsyncConfig
+from cicada_local.functions.config import AsyncConfig
 from tests.wire.functions_cloud import ECHO, Cloud, eventually
 
 

@@ -108,16 +108,16 @@ def test_lines_below_the_functions_level_are_dropped(cloud: Cloud, level: str | 
 
 
 TELEMETRY = """
-    from cicada.telemetry import logger, metrics
+    from cicada.metrics import REQUESTS_FAILED
+    from cicada.telemetry import logger, report
     import logging, os
 
-    @metrics.log_metrics
     @logger.inject_lambda_context
     def handler(event, context):
         logging.getLogger("cicada.answering").info("news")
         logging.getLogger("cicada.answering").error("an error")
         logging.getLogger("another").warning("of another library")
-        metrics.add_metric(name="AnswersFailed", unit="Count", value=1)
+        report({REQUESTS_FAILED: 1})
         if event:
             raise ValueError("at last")
 """
@@ -140,5 +140,5 @@ def test_the_deployed_configuration_keeps_errors_and_metrics_at_every_level(
     told = {line["message"]: line for line in lines if "message" in line}
     assert ("news" in told, "of another library" in told) == (news, news)
     assert passes(json.dumps(told["an error"]), "ERROR")
-    assert any("AnswersFailed" in line and "_aws" in line for line in lines)
+    assert any("RequestsFailed" in line and "_aws" in line for line in lines)
     assert any(line.get("errorType") == "ValueError" for line in lines)

@@ -17,7 +17,7 @@ from cicada_local.cloudformation.event_invoke import EVENT_INVOKE_CONFIGS
 from cicada_local.cloudwatch import CloudWatch, MetricClock, MetricStore
 from cicada_local.faults import Faults
 from cicada_local.functions import InvokeResult
-from cicada_local.functions.async_events import AsyncConfig
+from cicada_local.functions.config import AsyncConfig
 from cicada_local.functions.errors import ResourceNotFound, TooManyRequests
 from cicada_local.insights import Insights
 from cicada_local.permissions.resources import topic_policies

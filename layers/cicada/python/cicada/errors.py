@@ -25,6 +25,8 @@ class CicadaError(Exception):
     retryable: ClassVar[bool] = False
     final: ClassVar[bool] = False
     """Whether it ends the request: no other strategy is tried."""
+    fault: ClassVar[bool] = True
+    """Whether the system is to blame for a question that ends with it, and not its client, a limit or a filter."""
 
 
 # --- what a client sent ---
@@ -57,6 +59,7 @@ class Unauthorized(CicadaError):
     """The connection has no valid identity, or its token has expired."""
 
     code, told = "unauthorized", "Your session is not valid any more. Please connect again."
+    fault = False
 
 
 class RequestUnknown(CicadaError):
@@ -84,6 +87,7 @@ class LimitReached(CicadaError):
     """The question could pass a limit on use, so it was not accepted."""
 
     code, told, retryable = "limit_reached", "A limit on use is reached. Please ask again later.", True
+    fault = False
 
     def __init__(self, limit: LimitState) -> None:
         """``limit``: the one that is reached, as the client is told of it."""
@@ -110,6 +114,7 @@ class Cancelled(CicadaError):
     """The asker cancelled the request."""
 
     code, told = "cancelled", "The answer was cancelled."
+    fault = False
 
 
 class AnswerTooLong(CicadaError):
@@ -229,6 +234,7 @@ class AnswerBlocked(AnswerIncomplete):
 
     code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
     final = True
+    fault = False
 
     def __init__(self, message: str = "", *, told: str | None = None, by_guardrail: bool = False) -> None:
         """``told`` is the guardrail's configured message; its first :data:`MAX_BLOCKED_MESSAGE_CHARS` are shown."""
@@ -401,6 +407,7 @@ class NameUnknown(CicadaError):
 
     code, told = "name_unknown", "There is no such name."
     final = True
+    fault = False
 
     def __init__(self, message: str, *, told: str, known: Sequence[str]) -> None:
         """``told`` repeats the names, which are the client's, and some ``known`` ones, which the asker may read."""

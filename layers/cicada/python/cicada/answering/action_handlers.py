@@ -68,6 +68,10 @@ class ActionHandlers:
     retention_s: int
     knowledge: bool = False
     agents: bool = True
+    on_accepted: Callable[[], None] = lambda: None
+    """Is called for each new question."""
+    on_failed: Callable[[], None] = lambda: None
+    """Is called for each question that a fault of the system refused."""
     now_s: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
 
@@ -138,6 +142,11 @@ class ActionHandlers:
             # The same frame again is our own write whose acknowledgement was lost.
             if conflict.head.origin != caller.frame_id:
                 return self._ask_again(question, conflict.head, caller)
+        except (StoreFault, CicadaError) as error:
+            if isinstance(error, StoreFault) or error.fault:
+                self.on_failed()
+            raise
+        self.on_accepted()
         log_event(
             logger,
             "accepted",

@@ -47,9 +47,9 @@ from cicada.errors import (
 from cicada.index.access_rules import AccessRulesStore
 from cicada.models.ports import Stopped, TextDelta
 from cicada.protocol.events import (
+    Complete,
     Degraded,
     Failed,
-    Metrics,
     StrategyFailure,
     StrategyName,
     Verdict,
@@ -77,9 +77,10 @@ class AttemptOutcome:
     """
 
     outcome: Literal["answered", "superseded", "ended"]
-    metrics: Metrics | None = None
-    code: str | None = None
-    """Of the error that ended the request here."""
+    complete: Complete | None = None
+    """The event that ended the answer."""
+    error: CicadaError | None = None
+    """What ended the request."""
 
 
 @dataclass
@@ -111,6 +112,7 @@ class AttemptRunner:
         sinks: Sequence[AnswerSink] = (),
         changes: EarlierChanges = lambda _: (),
         unchecked: Callable[[], bool] = lambda: False,
+        on_spent: Callable[[RequestSpend], None] = lambda _: None,
         budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
         concurrency: Concurrency = THREADS,
@@ -127,6 +129,7 @@ class AttemptRunner:
             breakers: skip a strategy whose dependency is down; without them every strategy is tried.
             changes: the profile changes of earlier attempts at a request, from the profiles' records.
             unchecked: whether a text was used that the guardrail failed to check, since the last call.
+            on_spent: gets what each attempt has spent, however it ended.
         """
         self._log = log
         self._connections = connections
@@ -138,6 +141,7 @@ class AttemptRunner:
         self._sinks = sinks
         self._changes = changes
         self._unchecked = unchecked
+        self._on_spent = on_spent
         self._budget = budget or RequestBudget()
         self._starter = AttemptStarter(log, self._budget, now_s)
         self._limits = limits
@@ -189,14 +193,17 @@ class AttemptRunner:
             monotonic=self._monotonic,
         )
         keep_until = started + remaining_s - KEEPING_RESERVE_S
-        return self._answer(strategy, begun, rights, attempt_budget, started=started, keep_until=keep_until)
+        try:
+            return self._answer(strategy, begun, rights, attempt_budget, started=started, keep_until=keep_until)
+        finally:
+            self._on_spent(attempt_budget.spent)
 
     def _end_late(self, head: RequestHead, task: AttemptTask) -> AttemptOutcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
         log_fault(logger, "attempt failed", error, attempt=head.attempt)
         failed = tried(head, strategy_failures(task.failures, task.entry))
         ended = self._end(head, error, failed, still=lambda stored: stored.attempt == head.attempt)
-        return AttemptOutcome("ended" if ended else "superseded")
+        return AttemptOutcome("ended", error=error) if ended else AttemptOutcome("superseded")
 
     @store_required()
     def _end(
@@ -273,7 +280,7 @@ class AttemptRunner:
         log_complete(complete)
         if not progress.unchecked:
             self._keep(progress, strategy.name, answered, until=keep_until)
-        return AttemptOutcome("answered", metrics)
+        return AttemptOutcome("answered", complete)
 
     def _settle_cancelled(self, head: RequestHead, spent: RequestSpend) -> None:
         """Settle a request that was cancelled during this attempt: only the attempt knows what it spent."""
@@ -306,7 +313,7 @@ class AttemptRunner:
             raise error from unavailable
         changes.undo()
         if ended:
-            return AttemptOutcome("ended", code=error.code)
+            return AttemptOutcome("ended", error=error)
         self._settle_cancelled(head, spent)
         return AttemptOutcome("superseded")
 

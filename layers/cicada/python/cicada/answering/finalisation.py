@@ -11,7 +11,7 @@ from cicada.attempts.chain import closing_error, strategy_failures
 from cicada.delivery.decide import may_drive, tried
 from cicada.delivery.ports import Connections, RequestLog
 from cicada.delivery.posting import end_request
-from cicada.errors import RequestUnknown
+from cicada.errors import CicadaError, RequestUnknown
 from cicada.protocol.events import Failed
 from cicada.request_trace import log_event
 
@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 def close_exhausted(
     task: ExhaustedTask, log: RequestLog, connections: Connections, *, now_s: Callable[[], float] = time.time
-) -> bool:
-    """Append and post the error that ends the request. Returns whether this ended the request.
+) -> CicadaError | None:
+    """Append and post the error that ends the request. Returns it, or None if this did not end the request.
 
     Raises:
         StoreFault, DeliveryUnavailable: it could not be stored; the workflow retries.
@@ -30,18 +30,19 @@ def close_exhausted(
         head = log.head(task.key)
     except RequestUnknown:
         logger.warning("the request is gone")
-        return False
+        return None
     refusal = may_drive(head, task.execution, now_s())
     if refusal is not None:
         log_event(logger, "superseded", "request not closed", why=refusal.why)
-        return False
+        return None
     failed = tried(head, strategy_failures(task.failures, task.entry))
-    terminal = Failed.of(closing_error(failed), failed)
-    return end_request(
+    error = closing_error(failed)
+    ended = end_request(
         log,
         connections,
         head,
-        terminal,
+        Failed.of(error, failed),
         still=lambda head: may_drive(head, task.execution, now_s()) is None,
         now_s=now_s,
     )
+    return error if ended else None

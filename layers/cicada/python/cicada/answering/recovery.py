@@ -58,6 +58,8 @@ class Recovery:
     _: KW_ONLY
     budget: RequestBudget = field(default_factory=RequestBudget)
     on_recovered: Callable[[Action], None] = lambda _action: None
+    on_failed: Callable[[], None] = lambda: None
+    """Is called for each request that this ends without an answer."""
     time_left_s: Callable[[], float] = lambda: math.inf
     """Of the invocation: with less than :data:`TAKE_UP_S` left, a resume does not recover its request."""
     now_s: Callable[[], float] = time.time
@@ -182,7 +184,10 @@ class Recovery:
 
     def _end(self, head: RequestHead, error: CicadaError, *, still: Callable[[RequestHead], bool]) -> bool:
         terminal = Failed.of(error, tried(head, ()))
-        return end_request(self.log, self.connections, head, terminal, still=still, now_s=self.now_s)
+        ended = end_request(self.log, self.connections, head, terminal, still=still, now_s=self.now_s)
+        if ended:
+            self.on_failed()
+        return ended
 
 
 def _code_of(error: Exception) -> str:
