@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from pydantic import ValidationError
 
-from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.errors import IndexCorrupt, IndexMismatch, IndexNewer
+from cicada.index.maintenance import collect_garbage
 from cicada.index.manifest import (
+    CURRENT_KEY,
     Manifest,
     SegmentEntry,
     TombstonesEntry,
@@ -24,7 +27,11 @@ from cicada.index.manifest import (
     parse_manifest,
 )
 from cicada.index.segment_reader import decode_tombstones, read_tombstones, write_tombstones
+from cicada.index.versions import must_be_published, restore, set_allow_partial
+from cicada.index.writer import IndexWriter
+from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
+from tests.support.passages import indexable, make_passages
 
 SHA = "ab" * 32
 WHEN = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
@@ -123,8 +130,45 @@ def test_the_layout_before_this_one_tells_how_to_load_again():
 
 
 def test_a_later_layout_is_told_apart_from_damage():
-    with pytest.raises(IndexMismatch, match="format 3"):
+    with pytest.raises(IndexNewer, match="format 3"):
         parse_manifest(b'{"formatVersion": 3}')
+
+
+def newer_manifest(**fields):
+    """A manifest with fields that this release does not know, as the release that knows them would store it."""
+    known = json.loads(manifest(segment()).to_bytes()) | fields
+    known.pop("digest")
+    compact = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    digest = hashlib.sha256(compact.encode()).hexdigest()
+    return json.dumps(known | {"digest": digest}, ensure_ascii=False, indent=1).encode()
+
+
+def test_what_a_newer_release_added_is_told_apart_from_damage():
+    written = newer_manifest(shelves=["Übersicht"])
+    with pytest.raises(IndexNewer) as refused:
+        parse_manifest(written)
+    assert refused.value.code == "index_newer"
+    with pytest.raises(IndexCorrupt):
+        parse_manifest(written.replace(b"shelves", b"shelfes"))
+
+
+def test_nothing_is_published_or_deleted_over_a_newer_releases_version():
+    store = InMemoryStore()
+    IndexWriter(store, WordEmbedder()).add("script", indexable(make_passages(2)))
+    version = must_be_published(store).manifest.version
+    store.objects[CURRENT_KEY] = newer_manifest(shelves=[])
+    before = dict(store.objects)
+    writer = IndexWriter(store, WordEmbedder())
+    for change in (
+        lambda: writer.add("script", indexable(make_passages(1, start=5))),
+        lambda: writer.start_over("script", indexable(make_passages(1))),
+        lambda: restore(store, version),
+        lambda: set_allow_partial(store, True),
+        lambda: collect_garbage(store, grace_s=0, keep_versions=1),
+    ):
+        with pytest.raises(IndexNewer):
+            change()
+    assert store.objects == before
 
 
 def test_a_changed_memory_of_what_was_given_up_is_damage():

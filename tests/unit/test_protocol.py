@@ -239,6 +239,8 @@ def test_an_event_gets_its_place_when_it_is_framed():
 )
 def test_events_read_back_as_they_were_written(event):
     assert load_event(dump_event(event)) == event
+    added = json.loads(dump_event(event)) | {"ofANewerRelease": 1}
+    assert load_event(json.dumps(added)) == load_event(added) == event
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_an_item_says_whose_it_is_to_nobody_and_when_it_may_go(dynamodb):
     assert item["expires_at"] == {"N": str(NOW_S + 60)}
 
 
-def test_turns_of_another_form_are_forgotten(dynamodb):
+def test_turns_of_a_newer_release_are_not_used_and_stay(dynamodb):
     store = DynamoDbSessions(dynamodb, "requests")
     store.write(KEY, session("one"), over=0, expires_at=NOW_S)
     dynamodb.update_item(
@@ -128,7 +128,12 @@ def test_turns_of_another_form_are_forgotten(dynamodb):
         UpdateExpression="SET turns = :turns",
         ExpressionAttributeValues={":turns": {"S": '[{"text": "of another release"}]'}},
     )
-    assert store.read(KEY) == Stored(ConversationSession((), 7), 1)
+    with pytest.raises(StoreFault, match="newer release"):
+        store.read(KEY)
+    with pytest.raises(StoreFault, match="newer release"):
+        store.write(KEY, session("two"), over=0, expires_at=NOW_S)
+    (item,) = dynamodb.scan(TableName="requests")["Items"]
+    assert "of another release" in item["turns"]["S"]
 
 
 def test_a_lone_surrogate_is_no_character_and_does_not_stop_a_turn(dynamodb):

@@ -68,6 +68,12 @@ class RequestUnknown(CicadaError):
     code, told = "request_unknown", "There is no such request."
 
 
+class NewerRelease(CicadaError):
+    """A newer release stored it, and this one cannot read it. It is left as it is, for workers of that release."""
+
+    code, told, retryable = "newer_release", "A newer release stored this. Please try again.", True
+
+
 class RequestExpired(CicadaError):
     """The request's log is past its retention."""
 
@@ -355,6 +361,12 @@ class IndexMismatch(IndexFailure):
     """The index was built with another embedding model or other dimensions."""
 
     code, told, retryable = "index_mismatch", "The search index was built for another model.", False
+
+
+class IndexNewer(IndexMismatch):
+    """A newer release wrote the index. It is left as it is: nothing is published over it or deleted."""
+
+    code, told, retryable = "index_newer", "A newer release wrote the search index.", True
 
 
 class IndexUnavailable(IndexFailure):

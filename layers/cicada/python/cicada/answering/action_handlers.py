@@ -43,7 +43,6 @@ from cicada.protocol.events import (
     Refused,
     Resumed,
     dump_event,
-    load_event,
     reply_frame,
 )
 from cicada.request_trace import log_event
@@ -257,7 +256,7 @@ class ActionHandlers:
         if head.expired(self.now_s()):
             raise RequestExpired(action.request_id)
         for entry in entries:
-            event = load_event(entry.body)
+            event = entry.event()
             if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
                 return reply_frame(self.profiles.confirm(event, action, caller.owner))
         raise ConfirmationUnknown(action.confirmation_id)

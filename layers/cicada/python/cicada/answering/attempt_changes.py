@@ -12,7 +12,7 @@ from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.ports import RequestLog, StoreFault
 from cicada.delivery.record import LogEntry, RequestHead
 from cicada.errors import CicadaError
-from cicada.protocol.events import LogEvent, ProfileChanged, Receipt, load_event
+from cicada.protocol.events import ProfileChanged, Receipt
 from cicada.request_trace import log_event
 
 logger = logging.getLogger(__name__)
@@ -76,16 +76,10 @@ class AttemptChanges:
         self._driver.changed(change_words(change))
 
 
-def known_event(entry: LogEntry) -> LogEvent | None:
-    """The event of an entry; None if another release wrote it and this one cannot read it."""
-    try:
-        return load_event(entry.body)
-    except ValueError:
-        return None
-
-
 def _receipts(entries: Iterable[LogEntry]) -> set[tuple[str, int]]:
     """The id and version of each change that has a receipt in the log."""
     return {
-        (event.change.id, event.change.version) for event in map(known_event, entries) if isinstance(event, Receipt)
+        (event.change.id, event.change.version)
+        for event in (entry.event() for entry in entries)
+        if isinstance(event, Receipt)
     }

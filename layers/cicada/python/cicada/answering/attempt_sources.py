@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from cicada.answering.attempt_changes import known_event
 from cicada.attempts.frame_limits import fit_sources
 from cicada.attempts.strategy import AskedQuestion, Retrieved, collections_of
 from cicada.delivery.ports import RequestLog, StoreFault
@@ -42,7 +41,7 @@ def found_before(log: RequestLog, key: RequestKey, readable: Callable[[], Readab
     except (StoreFault, RequestUnknown, IndexFailure) as error:
         logger.info("earlier passages could not be read", extra={"why": str(error)})
         return None
-    for event in map(known_event, reversed(entries)):
+    for event in (entry.event() for entry in reversed(entries)):
         if isinstance(event, Sources):
             shown = tuple(one for one in event.sources if all(map(may_read.allows, collections_of([one]))))
             if shown:

@@ -19,8 +19,15 @@ from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, may_pur
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request, settle
 from cicada.delivery.record import RequestHead
-from cicada.errors import CicadaError, DeliveryUnavailable, RequestUnknown, WorkerLost, WorkflowUnavailable
-from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
+from cicada.errors import (
+    CicadaError,
+    DeliveryUnavailable,
+    NewerRelease,
+    RequestUnknown,
+    WorkerLost,
+    WorkflowUnavailable,
+)
+from cicada.protocol.events import Accepted, Failed, StrategyName
 from cicada.request_trace import log_event, log_fault
 
 logger = logging.getLogger(__name__)
@@ -179,7 +186,9 @@ class Recovery:
 
     def _entered_at(self, head: RequestHead) -> StrategyName:
         _, entries = self.log.read(head.key)
-        accepted = load_event(entries[0].body)
+        accepted = entries[0].event()
+        if accepted is None:
+            raise NewerRelease("the event of its acceptance cannot be read")
         return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
 
     def _end(self, head: RequestHead, error: CicadaError, *, still: Callable[[RequestHead], bool]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -67,11 +67,14 @@ class DynamoDbSessions:
         A write that is retried because its acknowledgement was lost finds its own version: SessionChanged then holds
         what was to be written.
         """
-        turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
+        # What turns rest on is an attribute of its own: release 0.1.0 forgets a session whose turns have more fields.
+        turns = json.dumps([_without_collections(turn) for turn in session.turns], ensure_ascii=False)
+        rests_on = json.dumps({turn.request_id: turn.collections for turn in session.turns}, ensure_ascii=False)
         item = _key(key) | attributes(
             owner=key.subject,
             version=over + 1,
             turns=turns.encode("utf-8", "replace").decode(),
+            rests_on=rests_on,
             forgotten_until_ms=session.forgotten_until_ms,
             expires_at=expires_at,
         )
@@ -92,18 +95,26 @@ def _key(key: SessionKey) -> dict[str, Any]:
 
 
 def _stored(item: Mapping[str, Any] | None) -> Stored:
-    """An item as a session; one without turns if DynamoDB has deleted it or another release wrote it."""
+    """An item as a session; one without turns if DynamoDB has deleted it.
+
+    Raises StoreFault if a newer release wrote it: it is not used, and stays as it is.
+    """
     if item is None:
         return Stored(ConversationSession(), 0)
     version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
     try:
-        turns = tuple(map(_turn, json.loads(item["turns"]["S"])))
-    except (KeyError, ValueError, TypeError):  # another release's: forgetting it is better than failing the answer
-        turns = ()
+        rests_on = json.loads(item["rests_on"]["S"]) if "rests_on" in item else {}
+        turns = tuple(_turn(stored, rests_on) for stored in json.loads(item["turns"]["S"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise StoreFault("the session was written by a newer release") from error
     return Stored(ConversationSession(turns, forgotten_until_ms), version)
 
 
-def _turn(stored: Mapping[str, Any]) -> ConversationTurn:
-    """Raises TypeError for a turn that another release wrote."""
-    collections = stored.get("collections")
+def _without_collections(turn: ConversationTurn) -> dict[str, Any]:
+    return {name: value for name, value in asdict(turn).items() if name != "collections"}
+
+
+def _turn(stored: Mapping[str, Any], rests_on: Mapping[str, Sequence[str] | None]) -> ConversationTurn:
+    """Raises TypeError for a turn with fields that this release does not know."""
+    collections = rests_on.get(stored["request_id"], stored.get("collections"))
     return ConversationTurn(**{**stored, "collections": None if collections is None else tuple(collections)})

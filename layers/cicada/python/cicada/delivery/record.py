@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cicada.protocol.events import Degraded, StrategyFailure, StrategyName, event_frame
+from cicada.protocol.events import Degraded, LogEvent, StrategyFailure, StrategyName, event_frame, load_event
 from cicada.usage.limits import MICRO
 from cicada.usage.reservations import NOTHING, Amount, Reservation
 
@@ -118,6 +118,13 @@ class LogEntry:
     def frame(self, request_id: str) -> str:
         """The frame that a client receives."""
         return event_frame(request_id, self.seq, self.body)
+
+    def event(self) -> LogEvent | None:
+        """The event; None if a newer release wrote it and this one cannot read it."""
+        try:
+            return load_event(self.body)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True)

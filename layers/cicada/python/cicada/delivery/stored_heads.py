@@ -20,6 +20,7 @@ from cicada.delivery.record import (
     Subscriber,
 )
 from cicada.dynamodb import Item, attributes
+from cicada.errors import NewerRelease
 from cicada.protocol.events import StrategyFailure
 from cicada.usage.dynamodb import load_reservation
 from cicada.usage.reservations import Amount
@@ -52,6 +53,12 @@ def dump_changes(commit: Commit) -> dict[str, Any]:
     return changes
 
 
+def _standalone(stored: str) -> Standalone:
+    known = json.loads(stored)
+    known.setdefault("rests_on", None)  # release 0.1.0 did not say what a completed question rests on
+    return _STANDALONE.validate_python(known)
+
+
 def _spent_attributes(spent: RequestSpend | None) -> dict[str, str]:
     # Two attributes: while a deployment rolls out, older releases read the first as it is.
     if spent is None:
@@ -66,7 +73,7 @@ def _spent(item: Item) -> RequestSpend:
         return RequestSpend()
     counted = json.loads(item["counted"]["S"]) if "counted" in item else {}
     known = json.loads(item["spent"]["S"])
-    usd = counted.get("known_usd", known["usd"] or 0.0)
+    usd = max(counted.get("known_usd", 0.0), known["usd"] or 0.0)  # older releases count in the first alone
     return RequestSpend(**known, known_usd=usd, unreported=Amount(*counted.get("unreported", (0, 0))))
 
 
@@ -104,7 +111,14 @@ def load_entries(item: Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...
 
 
 def load_head(key: RequestKey, item: Item) -> RequestHead:
-    """The head that an item holds."""
+    """The head that an item holds. Raises NewerRelease if this release cannot read it."""
+    try:
+        return _head(key, item)
+    except (KeyError, TypeError, ValueError) as error:
+        raise NewerRelease(f"the request's record cannot be read: {type(error).__name__}") from error
+
+
+def _head(key: RequestKey, item: Item) -> RequestHead:
     question = json.loads(item["question"]["S"])
     return RequestHead(
         key=key,
@@ -129,7 +143,7 @@ def load_head(key: RequestKey, item: Item) -> RequestHead:
         failed=_FAILURES.validate_json(item["failed"]["S"]) if "failed" in item else (),
         reserved_calls=int(item.get("reserved_calls", {}).get("N", 0)),
         takeovers=int(item.get("takeovers", {}).get("N", 0)),
-        standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
+        standalone=_standalone(item["standalone"]["S"]) if "standalone" in item else None,
         spent=_spent(item),
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),

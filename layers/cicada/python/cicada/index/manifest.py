@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from pydantic.alias_generators import to_camel
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
-from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.errors import IndexCorrupt, IndexMismatch, IndexNewer
 from cicada.rights import Readable
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # A SHA-256 digest in lower-case hexadecimal
@@ -45,6 +45,8 @@ TOMBSTONES_PREFIX = PREFIX + "tombstones/"
 _NOT_IN_VERSION_ID = {"version", "kept_from", "digest"}
 _DERIVED = {"format_version", "version", "digest"}
 _NONCE_BYTES = 8
+_UNKNOWN = ("extra_forbidden", "literal_error", "union_tag_invalid", "enum")
+"""What is wrong with something that a newer release has added."""
 
 
 class TombstonesEntry(IndexModel):
@@ -190,20 +192,38 @@ class Manifest(IndexModel):
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """Parse a stored manifest. Raises IndexCorrupt if it is damaged, or IndexMismatch if it has another format."""
+    """Parse a stored manifest. Raises IndexCorrupt if it is damaged, IndexMismatch if it has an older format, or
+    IndexNewer if a newer release wrote it.
+    """
     try:
         found = json.loads(data)
         written = found.get("formatVersion") if isinstance(found, dict) else None
         if isinstance(written, int) and not isinstance(written, bool) and written != FORMAT_VERSION:
-            problem = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
+            problem = f"the index has format {written}; this release of Cicada reads {FORMAT_VERSION}"
+            if written > FORMAT_VERSION:
+                raise IndexNewer(problem)
             advice = ": load it again with `cicada load --start-over`, then the other collections without that option"
-            raise IndexMismatch(problem + advice if written < FORMAT_VERSION else problem)
+            raise IndexMismatch(problem + advice)
         manifest = Manifest.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
+        if isinstance(error, ValidationError) and _is_newer(found, error):
+            raise IndexNewer("a newer release of Cicada wrote the index's manifest") from error
         raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error
     if manifest.version != manifest.derived_version() or manifest.digest != manifest.derived_digest():
         raise IndexCorrupt(f"the manifest of version {manifest.version} is not the one that was written")
     return manifest
+
+
+def _is_newer(found: Any, error: ValidationError) -> bool:
+    """Whether a manifest that cannot be read is as it was written, with something that this release does not know.
+
+    It is as it was written if its digest is that of the rest of it.
+    """
+    if not isinstance(found, dict) or not any(one["type"] in _UNKNOWN for one in error.errors(include_input=False)):
+        return False
+    rest = {name: value for name, value in found.items() if name != "digest"}
+    compact = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(compact.encode("utf-8", "replace")).hexdigest() == found.get("digest")
 
 
 def version_key(version: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
-from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, IndexNewer, PublishConflict
 from cicada.index.change import (
     CollectionChange,
     InMemory,
@@ -167,7 +167,8 @@ class IndexWriter:
     ) -> WriteResult:
         """:meth:`start_over` with at least one passage, without all of them in memory.
 
-        Raises CorpusInvalid if the declaration is of another collection; IndexCorrupt if the passages cannot be read.
+        Raises CorpusInvalid if the declaration is of another collection; IndexCorrupt if the passages cannot be read;
+        IndexNewer if a newer release wrote the version.
         """
         _refuse_foreign_declaration(collection, declaration)
         began_at = self._now()
@@ -179,6 +180,8 @@ class IndexWriter:
             base = Published(parse_manifest(found.data), found.etag)
         except ObjectMissing:
             pass
+        except IndexNewer:
+            raise
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("the index is started over", exc_info=error)
         passages = len(stream.ids)

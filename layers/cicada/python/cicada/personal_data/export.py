@@ -161,7 +161,11 @@ def _request(head: RequestHead, entries: Sequence[LogEntry]) -> ExportedRequest:
 
 
 def _conversation(item: Item) -> ExportedConversation:
-    turns = json.loads(item["turns"]["S"])
+    rests_on = json.loads(item["rests_on"]["S"]) if "rests_on" in item else {}
+    turns = [
+        turn | {"collections": rests_on[turn["request_id"]]} if turn["request_id"] in rests_on else turn
+        for turn in json.loads(item["turns"]["S"])
+    ]
     return ExportedConversation(
         expires_at=instant(int(item["expires_at"]["N"])),
         turns=tuple({to_camel(name): value for name, value in turn.items()} for turn in turns),

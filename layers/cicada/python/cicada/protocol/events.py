@@ -451,8 +451,10 @@ def dump_event(event: LogEvent) -> str:
 
 
 def load_event(body: str | bytes | dict[str, Any]) -> LogEvent:
-    """Parse a stored event. Raises pydantic's ``ValidationError``."""
-    return _log_event().validate_python(body) if isinstance(body, dict) else _log_event().validate_json(body)
+    """Parse a stored event, without fields that a newer release added. Raises pydantic's ``ValidationError``."""
+    if isinstance(body, dict):
+        return _log_event().validate_python(body, extra="ignore")
+    return _log_event().validate_json(body, extra="ignore")
 
 
 def event_frame(request_id: str, seq: int, body: str) -> str:
