@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit bench bootstrap deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit release bench bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -64,6 +64,9 @@ sbom: setup ## write bills of materials (CycloneDX) to .cicada/sbom/, for the pr
 
 audit: setup ## look up known vulnerabilities and check licences; needs network (1: found something, 3: incomplete)
 	@$(VENV)/python -m supply_chain.audit
+
+release: setup ## keep what the next releases are tested against, of the release that is being cut (docs/releases.md)
+	@$(VENV)/python -m supply_chain.release
 
 bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.classifier

@@ -25,7 +25,6 @@ from supply_chain.locks import ROOT
 from tests.wire.app_server import serving_app
 from tests.wire.bedrock_service import BedrockService, serving
 
-TABLE, BUCKET = "requests", "releases"
 EMBEDDING_MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
 CURRENT = __version__
 KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
@@ -126,6 +125,8 @@ class Place:
     bedrock: BedrockService
     dynamodb: Any
     s3: Any
+    table: str
+    bucket: str
 
     def other(self, worker: Worker) -> Worker:
         """The worker of the other release."""
@@ -156,24 +157,26 @@ class Place:
     def item(self, request_id: str, sk: str = "head", subject: str = "mara") -> dict[str, Any] | None:
         """An item of a request as it is stored."""
         key = {"pk": {"S": f"{request_id}#{subject}"}, "sk": {"S": sk}}
-        found: dict[str, Any] | None = self.dynamodb.get_item(TableName=TABLE, Key=key, ConsistentRead=True).get("Item")
+        found: dict[str, Any] | None = self.dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True).get(
+            "Item"
+        )
         return found
 
     def clear_index(self) -> None:
         """Delete every object of the bucket."""
-        for found in self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
-            self.s3.delete_object(Bucket=BUCKET, Key=found["Key"])
+        for found in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", ()):
+            self.s3.delete_object(Bucket=self.bucket, Key=found["Key"])
 
 
-def make_table(client: Any) -> None:
+def make_table(client: Any, name: str) -> None:
     """The requests' table, as the stacks make it."""
     client.create_table(
-        TableName=TABLE,
+        TableName=name,
         BillingMode="PAY_PER_REQUEST",
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": kind}
-            for name, kind in (("pk", "S"), ("sk", "S"), ("open_in", "N"), ("accepted_at_ms", "N"))
+            {"AttributeName": attribute, "AttributeType": kind}
+            for attribute, kind in (("pk", "S"), ("sk", "S"), ("open_in", "N"), ("accepted_at_ms", "N"))
         ],
         GlobalSecondaryIndexes=[
             {
@@ -201,8 +204,9 @@ def side_by_side(release: str, folder: Path, **settings: str) -> Iterator[Place]
         door = stack.enter_context(serving_app(doors.application()))
         bedrock = stack.enter_context(serving())
         dynamodb, s3 = (boto3.client(name, endpoint_url=aws, **KEYS) for name in ("dynamodb", "s3"))
-        make_table(dynamodb)
-        s3.create_bucket(Bucket=BUCKET)
+        table = bucket = f"releases-{uuid.uuid4()}"  # moto's belong to the process
+        make_table(dynamodb, table)
+        s3.create_bucket(Bucket=bucket)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CICADA_"))}
         environment |= {
             "AWS_ACCESS_KEY_ID": "test",
@@ -215,8 +219,8 @@ def side_by_side(release: str, folder: Path, **settings: str) -> Iterator[Place]
             "AWS_ENDPOINT_URL_SFN": door,
             "POWERTOOLS_SERVICE_NAME": "cicada",
             "POWERTOOLS_METRICS_NAMESPACE": "Cicada",
-            "REQUESTS_TABLE": TABLE,
-            "INDEX_BUCKET": BUCKET,
+            "REQUESTS_TABLE": table,
+            "INDEX_BUCKET": bucket,
             "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:m",
             "GENERATION_MODEL_ID": "local.extractive",
             "DIRECT_MODEL_ID": "local.extractive",
@@ -228,4 +232,4 @@ def side_by_side(release: str, folder: Path, **settings: str) -> Iterator[Place]
         old, new = Worker(release, folder, environment), Worker(CURRENT, ROOT, environment)
         for worker in (old, new):
             stack.callback(worker.close)
-        yield Place(old, new, doors, bedrock, dynamodb, s3)
+        yield Place(old, new, doors, bedrock, dynamodb, s3, table, bucket)

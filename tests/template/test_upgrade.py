@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ from cicada_cli.stack_changes import Deployed, Kind, deploy
 from cicada_cli.stack_changes.templates import exports
 from stacks.context import documented
 from stacks.data import REFERENCES
+from supply_chain.release import KEPT_SETTINGS, kept_templates, releases
 from tests.template.conftest import AUTH
 from tests.template.templates import ROOT
 from tests.template.test_setting_changes import EXPECTED
@@ -24,37 +22,18 @@ MakeTemplates = Callable[..., dict[str, dict[str, Any]]]
 BETWEEN = {REFERENCES: "both"}
 """What the documented step between adds to the context."""
 
-RELEASES = Path(__file__).parent / "releases"
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "options": {
-        "retrieval": {"engine": "s3vectors"},
-        "knowledge": {"enabled": True},
-        "agents": {"adapter": "classic"},
-        "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
-        "pointInTimeRecovery": True,
-        "customerManagedKey": True,
-        "alarmEmail": "operator@example.org",
-        "tags": {"team": "reading"},
-    },
-    "harness": {"agents": {"adapter": "harness"}},
-}
-"""The settings that the kept templates were made with, in today's form."""
-
 
 def released(version: str, name: str) -> Deployed:
-    packed = (RELEASES / version / f"{name}.json.gz").read_bytes()
-    return Deployed(json.loads(gzip.decompress(packed)))
+    return Deployed(kept_templates(version, name))
 
 
-@pytest.fixture(params=SETTINGS)
+@pytest.fixture(params=KEPT_SETTINGS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 def test_the_documented_way_from_0_1_0_loses_nothing(name: str, make_templates: MakeTemplates) -> None:
-    settings = {"auth": AUTH} | SETTINGS[name]
+    settings = {"auth": AUTH} | KEPT_SETTINGS[name]
     deployed = released("0.1.0", name)
     for templates in (make_templates(settings, **BETWEEN), make_templates(settings)):
         found, deployed = deploy(deployed, templates)
@@ -64,10 +43,16 @@ def test_the_documented_way_from_0_1_0_loses_nothing(name: str, make_templates: 
 def test_without_the_step_between_the_upgrade_from_0_1_0_is_refused_and_says_how(
     name: str, make_templates: MakeTemplates
 ) -> None:
-    found, _ = deploy(released("0.1.0", name), make_templates({"auth": AUTH} | SETTINGS[name]))
+    found, _ = deploy(released("0.1.0", name), make_templates({"auth": AUTH} | KEPT_SETTINGS[name]))
     assert {each.kind for each in found} == {Kind.REFUSED}
     assert all(f"-c {REFERENCES}=both" in each.steps for each in found)
     assert all(each.subject.startswith("export ") for each in found)
+
+
+def test_from_every_later_release_one_deployment_loses_nothing(name: str, make_templates: MakeTemplates) -> None:
+    for release in releases()[1:]:
+        found, _ = deploy(released(release, name), make_templates(KEPT_SETTINGS[name]))
+        assert [str(each) for each in found] == []
 
 
 def test_after_the_upgrade_sign_in_can_be_turned_on(
