@@ -149,6 +149,7 @@ def test_changed_routes_get_a_new_snapshot_and_unchanged_ones_do_not(
 def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> None:
     outputs = {name: flat(output["Value"]) for name, output in shipped.template("Gateway")["Outputs"].items()}
     assert outputs.keys() == {
+        "Release",
         "WebSocketUrl",
         "PageUrl",
         "IndexBucket",
