@@ -145,7 +145,7 @@ def test_the_operator_is_told_of_runs_that_fail_and_of_documents_that_are_not_lo
         "DocumentsQuarantined",
         "DocumentsNotPrepared",
     }
-    assert ("DocumentsQuarantined", "cicada") in of_ingest
+    assert ("DocumentsQuarantined", full.prefix) in of_ingest
 
 
 def test_the_functions_of_the_ingest_read_their_settings(shipped: Synthesis) -> None:
