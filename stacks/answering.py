@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from aws_cdk import Stack
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks import guardrail
@@ -20,7 +19,6 @@ from stacks.layers import Layers
 from stacks.maintenance import IndexMaintenance
 from stacks.recovery import SWEEP_TIMEOUT_S, RecoverySweep
 from stacks.settings import DAY_S, Settings
-from stacks.trace_query import trace_query
 from stacks.workflow import AnswerWorkflow
 
 PROCESSOR_TIMEOUT_S = 25
@@ -84,7 +82,6 @@ class AnsweringStack(Stack):
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)
-        self._save_trace_query()
         if settings.agents.adapter == "classic":
             from stacks.agents_classic import ClassicAgents
 
@@ -233,17 +230,6 @@ class AnsweringStack(Stack):
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
         }
         return {name: str(value) for name, value in values.items() if value is not None}
-
-    def _save_trace_query(self) -> None:
-        """Save the query of a request's timeline in CloudWatch."""
-        tellers = (self.message_processor, self.answer, self.exhausted, self.recovery.worker)
-        logs.CfnQueryDefinition(
-            self,
-            "Trace",
-            name=f"{self._settings.stack_prefix}/Story of a request",
-            query_string=trace_query(),
-            log_group_names=[teller.logs.log_group_name for teller in tellers],
-        )
 
     def _recovery_sweep(self) -> CicadaFunction:
         machine_arn = self.workflow.machine.state_machine_arn

@@ -57,6 +57,7 @@ class CicadaFunction(Construct):
             brings: a folder that lies beside the handler, under its own name.
         """
         super().__init__(scope, id)
+        self.folder = folder
         self.logs = log_group(self, "Logs", settings=settings, key=key)
         self.role = iam.Role(
             self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=f"Function {folder}"

@@ -10,6 +10,7 @@ from aws_cdk import aws_apigateway as apigw_v1
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cicada import __version__
@@ -22,6 +23,7 @@ from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.page import PageStack
+from stacks.queries import save_queries
 from stacks.routes import Routes
 from stacks.settings import Settings
 from stacks.settings_record import record, written
@@ -94,9 +96,11 @@ class GatewayStack(Stack):
         routes.add("$connect", connection, to_connection, authorizer=authorizer)
         routes.add("$disconnect", connection, to_connection)
         routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
-        stage = self._stage(routes.deploy())
+        access_log = log_group(self, "AccessLogs", settings=settings, key=data.encryption_key)
+        stage = self._stage(routes.deploy(), access_log)
         if page is not None:  # it is told of the API when that can be called
             page.configure(self, self._page_config(issuer)).node.add_dependency(stage)
+        save_queries(self, prefix=settings.stack_prefix, access_log=access_log)
         if settings.alarm_email is not None:
             Alarms(
                 self,
@@ -167,8 +171,7 @@ class GatewayStack(Stack):
             config["examples"] = list(page.examples)
         return self.to_json_string(config)
 
-    def _stage(self, deployment: apigw.CfnDeployment) -> apigw.CfnStage:
-        logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.encryption_key)
+    def _stage(self, deployment: apigw.CfnDeployment, access_log: logs.ILogGroup) -> apigw.CfnStage:
         stage = apigw.CfnStage(
             self,
             "Stage",
@@ -186,7 +189,7 @@ class GatewayStack(Stack):
                 destination_arn=self.format_arn(
                     service="logs",
                     resource="log-group",
-                    resource_name=logs.log_group_name,
+                    resource_name=access_log.log_group_name,
                     arn_format=ArnFormat.COLON_RESOURCE_NAME,
                 ),
                 format=json.dumps(ACCESS_LOG),

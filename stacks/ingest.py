@@ -9,7 +9,6 @@ from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -21,7 +20,6 @@ from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction, Functions
-from stacks.ingest_query import runs_query
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
 from stacks.keys import object_key_actions
 from stacks.layers import Layers
@@ -62,7 +60,6 @@ class IngestStack(Stack):
         self.commit = self._commit()
         self.workflow = self._workflow()
         self.start = self._start()
-        self._save_runs_query()
         CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
 
     def _plan(self) -> CicadaFunction:
@@ -235,17 +232,6 @@ class IngestStack(Stack):
             role=role,
             tracing_enabled=True,
             logs=sfn.LogOptions(destination=group, level=sfn.LogLevel.ALL, include_execution_data=False),
-        )
-
-    def _save_runs_query(self) -> None:
-        """Save the query of a collection's runs in CloudWatch."""
-        tellers = (self.start, self.plan, self.document, self.commit)
-        logs.CfnQueryDefinition(
-            self,
-            "Runs",
-            name=f"{self._settings.stack_prefix}/Runs over uploads",
-            query_string=runs_query(),
-            log_group_names=[teller.logs.log_group_name for teller in tellers],
         )
 
     def _runs(self, separator: str) -> str:

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from wiring import build
 
 from cicada.answering.attempt import AttemptOutcome
+from cicada.answering.attempt_complete import fell_back
 from cicada.answering.workflow import AttemptTask
 from cicada.errors import AnswerBlocked, CacheMiss, CicadaError
 from cicada.identity import asker_of
@@ -54,10 +55,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
 
 def _report(ended: AttemptOutcome) -> None:
     if ended.complete is not None:
-        fell_back = any(failure.code != CacheMiss.code for failure in ended.complete.failed)
         took = ended.complete.metrics
         times = {FIRST_CHUNK: took.first_chunk_ms, ANSWER_LATENCY: took.latency_ms}
-        report({ANSWERS_COMPLETE: 1, ANSWERS_FELL_BACK: int(fell_back), **times})
+        report({ANSWERS_COMPLETE: 1, ANSWERS_FELL_BACK: int(fell_back(ended.complete)), **times})
     elif isinstance(ended.error, AnswerBlocked):
         report({ANSWERS_BLOCKED: 1})
     elif ended.error is not None and ended.error.fault:

@@ -39,7 +39,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         report({CONNECTIONS_REFUSED: 1})
         return _policy("Deny", "denied", event["methodArn"])
     except Unauthorized as error:
-        logger.info("connection refused", extra={"why": str(error)})
+        logger.warning("connection refused", extra={"why": str(error)})
         report({CONNECTIONS_REFUSED: 1})
         raise Exception("Unauthorized") from None
     except IssuerUnavailable as error:

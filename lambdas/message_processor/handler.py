@@ -46,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _refusal(error: CicadaError, body: str) -> dict[str, Any]:
-    logger.info("frame refused", extra={"code": error.code, "why": str(error)})
+    logger.warning("frame refused", extra={"code": error.code, "why": str(error)})
     report({FRAMES_REFUSED: 1})
     return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=_detail(error))))
 

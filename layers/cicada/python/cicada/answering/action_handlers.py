@@ -26,6 +26,7 @@ from cicada.errors import (
     CicadaError,
     ConfirmationUnknown,
     DeliveryUnavailable,
+    LimitReached,
     ProfileConflict,
     ProfileInvalid,
     RequestConflict,
@@ -143,6 +144,8 @@ class ActionHandlers:
                 return self._ask_again(question, conflict.head, caller)
         except (StoreFault, CicadaError) as error:
             if isinstance(error, StoreFault) or error.fault:
+                code = DeliveryUnavailable.code if isinstance(error, StoreFault) else error.code
+                log_event(logger, "fault", "question not taken", level=logging.WARNING, code=code, why=str(error))
                 self.on_failed()
             raise
         self.on_accepted()
@@ -267,6 +270,9 @@ def _refusal(error: StoreFault | CicadaError, action: ClientAction, request_id: 
         case StoreFault():
             logger.warning("the request log is unavailable", extra={"why": str(error)})
             return Refused.of(DeliveryUnavailable(), request_id)
+        case LimitReached():
+            logger.warning("question refused by a limit", extra={"code": error.code, "why": str(error)})
+            return Refused.of(error, request_id)
         case ProfileConflict() | ProfileInvalid():  # their messages are for the client
             logger.info("action refused", extra={"action": action.action, "code": error.code})
             return Refused.of(error, request_id, detail=str(error))

@@ -9,6 +9,7 @@ from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.chain import WORKER_LOSSES
 from cicada.attempts.strategy import Answered, Retrieved
 from cicada.delivery.record import RequestHead, RequestSpend
+from cicada.errors import CacheMiss
 from cicada.models.prices import price_date
 from cicada.protocol.events import Complete, Degraded, Metrics, StrategyName
 from cicada.request_trace import log_event
@@ -83,12 +84,18 @@ def complete_event(
     )
 
 
+def fell_back(complete: Complete) -> bool:
+    """Whether another strategy had failed before; the cache's misses are no failures."""
+    return any(failure.code != CacheMiss.code for failure in complete.failed)
+
+
 def log_complete(complete: Complete) -> None:
     """Log a complete answer in the request trace."""
     log_event(
         logger,
         "complete",
         "answer complete",
+        level=logging.WARNING if fell_back(complete) else logging.INFO,
         attempt=complete.attempt,
         answered_by=complete.answered_by,
         attempted=list(complete.attempted),

@@ -10,7 +10,7 @@ from cicada.delivery.decide import end, has_landed, withdraws, without_subscribe
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
 from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestSpend
-from cicada.errors import DeliveryUnavailable, RequestUnknown, Unauthorized
+from cicada.errors import Cancelled, DeliveryUnavailable, RequestUnknown, Unauthorized
 from cicada.protocol.events import Failed, Refused, reply_frame
 from cicada.request_trace import log_event
 
@@ -128,6 +128,7 @@ def _log_ended(head: RequestHead, terminal: Failed) -> None:
         logger,
         "ended",
         "request ended with an error",
+        level=logging.INFO if terminal.code == Cancelled.code else logging.WARNING,
         request_id=head.key.request_id,
         code=terminal.code,
         attempt=head.attempt,

@@ -189,6 +189,7 @@ def log_intervention(found: Intervention) -> None:
             logger,
             "guardrail",
             "the guardrail intervened",
+            level=logging.WARNING,
             outcome=outcome,
             blocked=list(found.blocked),
             masked=list(found.masked),

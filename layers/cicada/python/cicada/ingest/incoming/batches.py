@@ -71,11 +71,13 @@ def _outcome(
     except UploadChanged:
         return None  # the change has sent an event of its own, so the run looks again
     except DocumentRefused as error:
-        logger.warning("a document is quarantined", extra={"code": error.code, "collection": batch.collection})
+        logger.warning("a document is quarantined", extra={"code": error.code})
         outcome = UploadOutcome(refused=Quarantined(source=source, code=error.code, message=str(error)))
     except UploadUnreadable as error:
+        _log_not_prepared("upload_unreadable")
         outcome = UploadOutcome(failed=Quarantined(source=source, code="upload_unreadable", message=str(error)))
     except CicadaError as error:
+        _log_not_prepared(error.code)
         outcome = UploadOutcome(failed=Quarantined(source=source, code=error.code, message=error.told))
         put_record(store, outcome_key(batch, planned), outcome)
         raise
@@ -83,6 +85,10 @@ def _outcome(
         path.unlink(missing_ok=True)
     put_record(store, outcome_key(batch, planned), outcome)
     return outcome
+
+
+def _log_not_prepared(code: str) -> None:
+    logger.warning("a document was not prepared", extra={"code": code})
 
 
 def _word(outcome: UploadOutcome | None) -> str:
