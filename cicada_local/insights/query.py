@@ -1,4 +1,4 @@
-"""The query language, as far as it is served: fields, display, filter, sort and limit."""
+"""The query language, as far as it is served: fields, display, filter, stats, sort and limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cicada_local.insights.errors import Malformed
+from cicada_local.insights.stats import FUNCTIONS, Aggregate, Group, Stats, bin_ms
 
 DEFAULT_LIMIT = MAX_LIMIT = 10_000
 
@@ -19,10 +20,11 @@ _TOKEN = re.compile(
       (?P<comment>\#[^\n]*)
     | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<regex>/(?:[^/\\\n]|\\.)+/)
+    | (?P<period>\d+[A-Za-z]+(?![\w.]))
     | (?P<number>-?\d+(?:\.\d+)?(?![\w.]))
     | (?P<quoted>`[^`]+`)
     | (?P<name>@?[A-Za-z_][\w.]*)
-    | (?P<sign><=|>=|!=|[=<>(),|\[\]])
+    | (?P<sign><=|>=|!=|[=<>(),|*\[\]])
     )""",
     re.VERBOSE,
 )
@@ -45,6 +47,7 @@ class Query:
     sort: tuple[tuple[str, bool], ...] = (("@timestamp", True),)
     """Fields, each with whether it is sorted in descending order."""
     limit: int = DEFAULT_LIMIT
+    stats: Stats | None = None
 
     def passes(self, fields: Fields) -> bool:
         """Whether an event is among the results."""
@@ -52,7 +55,7 @@ class Query:
 
     def results(self, found: Sequence[Fields]) -> list[dict[str, str]]:
         """The rows: sorted, limited, with the columns that were asked for where the event has them."""
-        rows = list(found)
+        rows = list(found) if self.stats is None else self.stats.rows(found)
         for name, descending in reversed(self.sort):
             rows.sort(key=lambda row, name=name: _sort_key(row.get(name)), reverse=descending)  # type: ignore[misc]
         return [{name: row[name] for name in self.fields if name in row} for row in rows[: self.limit]]
@@ -67,28 +70,47 @@ def parse(text: str) -> Query:
     query, reader = Query(), _Reader(list(_tokens(text)))
     named: list[str] = []
     while True:
-        command = reader.name().lower()
-        match command:
-            case "fields":
-                named += reader.names()
-            case "display":
-                named = reader.names()
-            case "filter":
-                condition, needles = reader.either()
-                query.conditions.append(condition)
-                query.needles += needles
-            case "sort":
-                query.sort = reader.order()
-            case "limit":
-                query.limit = reader.limit()
-            case _:
-                raise Malformed(f"the command {command} is not served here")
+        _read_command(reader, query, named)
         if reader.done():
             break
         reader.expect("|")
-    if named:
+    if query.stats is not None:
+        query.fields = query.stats.columns
+    elif named:
         query.fields = tuple(dict.fromkeys(named))
     return query
+
+
+def _read_command(reader: _Reader, query: Query, named: list[str]) -> None:
+    """Read a command into a query, and the columns that it names. Raises Malformed."""
+    command = reader.name().lower()
+    if query.stats is not None and command not in ("sort", "limit"):
+        raise Malformed(f"the command {command} is not served after stats")
+    match command:
+        case "fields":
+            named += reader.names()
+        case "display":
+            named[:] = reader.names()
+        case "filter":
+            condition, needles = reader.either()
+            query.conditions.append(condition)
+            query.needles += needles
+        case "stats":
+            query.stats = reader.stats()
+            query.sort = ()
+        case "sort":
+            query.sort = _checked(reader.order(), query.stats)
+        case "limit":
+            query.limit = reader.limit()
+        case _:
+            raise Malformed(f"the command {command} is not served here")
+
+
+def _checked(order: tuple[tuple[str, bool], ...], stats: Stats | None) -> tuple[tuple[str, bool], ...]:
+    """An order, whose fields there are. Raises Malformed."""
+    if stats is not None and (unknown := [name for name, _ in order if name not in stats.columns]):
+        raise Malformed(f"after stats there is no field {unknown[0]}")
+    return order
 
 
 @dataclass(frozen=True)
@@ -151,6 +173,54 @@ class _Reader:
             raise Malformed(f"the limit must be from 1 to {MAX_LIMIT}")
         return int(text)
 
+    # --- stats ---
+
+    def stats(self) -> Stats:
+        aggregates = [self._aggregate()]
+        while self._takes(","):
+            aggregates.append(self._aggregate())
+        groups: list[Group] = []
+        if self._takes("by"):
+            groups.append(self._group())
+            while self._takes(","):
+                groups.append(self._group())
+        stats = Stats(tuple(aggregates), tuple(groups))
+        if len(set(stats.columns)) != len(stats.columns):
+            raise Malformed("two columns have one name")
+        return stats
+
+    def _aggregate(self) -> Aggregate:
+        function = self.name().lower()
+        if function not in FUNCTIONS:
+            raise Malformed(f"{function} is no function of stats that is served here")
+        self.expect("(")
+        field = None if function == "count" and self._takes("*") else self.name()
+        percent: float | None = None
+        if function == "pct":
+            self.expect(",")
+            percent = _number(self._take("number").text)
+            if not 0 <= percent <= 100:
+                raise Malformed("a percentile is from 0 to 100")
+        self.expect(")")
+        given = f"{function}({field or '*'}{'' if percent is None else f',{percent:g}'})"
+        return Aggregate(self._alias() or given, function, field, percent)
+
+    def _group(self) -> Group:
+        name = self.name()
+        if name.lower() != "bin" or not self._takes("("):
+            if self._takes("as"):
+                raise Malformed("a field of by has no other name here")
+            return Group(name)
+        period = self._take("period").text
+        length_ms = bin_ms(period)
+        if length_ms is None:
+            raise Malformed(f"{period} is no period")
+        self.expect(")")
+        return Group(self._alias() or f"bin({period})", length_ms)
+
+    def _alias(self) -> str | None:
+        return self.name() if self._takes("as") else None
+
     # --- conditions: each with the texts that stand in whatever passes it ---
 
     def either(self) -> tuple[Condition, list[str]]:
@@ -180,11 +250,13 @@ class _Reader:
             present = self.name()
             self.expect(")")
             return lambda fields: present in fields, []
-        if self._takes("like"):
-            return _like(name, self._take("text", "regex")), []
-        if self._takes("in"):
-            values = self._values()
-            return lambda fields: fields.get(name) in values, []
+        if self._takes("not"):
+            matches = self._match(name)
+            if matches is None:
+                raise Malformed(f"expected like or in at {self._rest()!r}")
+            return lambda fields: not matches(fields), []
+        if (matches := self._match(name)) is not None:
+            return matches, []
         sign = self._take("sign").text
         value = self._take("text", "number").text
         if sign in ("=", "!="):
@@ -195,6 +267,15 @@ class _Reader:
         if sign not in _COMPARISONS:
             raise Malformed(f"unexpected {sign} after {name}")
         return _compared(name, _COMPARISONS[sign], _number(value)), []
+
+    def _match(self, name: str) -> Condition | None:
+        """A condition by ``like`` or ``in``, if one follows."""
+        if self._takes("like"):
+            return _like(name, self._take("text", "regex"))
+        if self._takes("in"):
+            values = self._values()
+            return lambda fields: fields.get(name) in values
+        return None
 
     def _values(self) -> frozenset[str]:
         self.expect("[")

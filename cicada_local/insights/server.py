@@ -19,11 +19,15 @@ L08    Fields of a JSON message are found by themselves: nested ones by their pa
        has those columns that its event has, and ``@ptr``. All values are text.
 L09    Without a ``sort`` the newest come first; without a ``limit`` 10,000 come at most.
 L11    DescribeQueryDefinitions tells the saved queries by the beginning of their name, deployed ones too, in pages.
+L12    ``stats`` makes a row for each group of events: columns of ``by`` first, fields and ``bin``, then those of count,
+       count_distinct, sum, avg, min, max, pct, earliest and latest, named by ``as`` or as they are written. The rows
+       have no ``@ptr``. Text that is no number is left out of sums.
 L10    StopQuery ends a query that runs, which is Cancelled then; one that has ended is an InvalidParameterException.
 =====  ===========================================================================================================
 
-Not served, and refused: every command but fields, display, filter, sort and limit; functions but ``ispresent``; log
-groups by ARN; limits above 10,000, and so pages of results. Statistics are left out. Chosen here: the first poll always
+Not served, and refused: every command but fields, display, filter, stats, sort and limit; after ``stats`` all but sort
+and limit, of its own columns; functions but ``ispresent`` and those of L12; log groups by ARN; limits above 10,000, and
+so pages of results. The statistics of a query itself are left out. Chosen here: the first poll always
 finds the query running. On AWS a line can be found some seconds after it was written; here at once.
 
 Fault switches (``cicada_local.faults``; ``operation`` limits the first to one operation):
@@ -231,7 +235,8 @@ def run(query: Query, groups: Mapping[str, tuple[Path, ...]], window_ms: tuple[i
             fields = fields_of(event, ACCOUNT_ID)
             if query.passes(fields):
                 found.append({**fields, "@ptr": f"{group}#{event.stream}#{event.place}"})
-    query.fields = tuple(dict.fromkeys((*query.fields, "@ptr")))
+    if query.stats is None:
+        query.fields = tuple(dict.fromkeys((*query.fields, "@ptr")))
     return query.results(found)
 
 

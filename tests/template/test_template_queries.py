@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cicada import errors
+from cicada_local.insights.query import parse
 from stacks.findings import flat
 from stacks.queries import ACCESS_LOG, CATALOGUE, MAX_CHARS, MAX_GROUPS, NOT_FAULTS, TELLERS, full_name
 from tests.template.templates import FUNCTIONS, Resource, Synthesis
@@ -55,6 +56,7 @@ def test_cloudwatch_keeps_every_query() -> None:
     for query in CATALOGUE:
         assert len(query.text) <= MAX_CHARS
         assert 1 <= len(query.functions) <= MAX_GROUPS
+        parse(query.text)
         assert query.placeholder is None or query.text.count(query.placeholder) == 1
 
 

@@ -123,7 +123,18 @@ def test_l04_an_unknown_group_or_query_is_not_found(client: Any) -> None:
         "select *",
         "fields",
         "fields @message |",
-        "fields @message | stats count(*)",
+        "stats",
+        "stats count()",
+        "stats count(*) by",
+        "stats count(*) by bin(5)",
+        "stats count(*) by bin(0m)",
+        "stats count(*), count(*)",
+        "stats pct(took_ms)",
+        "stats pct(took_ms, 101)",
+        "stats median(took_ms)",
+        "stats count(*) as rows | sort took_ms",
+        "stats count(*) as rows | filter rows > 1",
+        "filter level not 'INFO'",
         "filter request_id =",
         "filter request_id > 'abc'",
         "filter request_id and",
@@ -199,6 +210,40 @@ def test_l10_a_stopped_query_is_cancelled_and_one_that_has_ended_cannot_be_stopp
     assert refused(error) == "InvalidParameterException"
 
 
+def test_l12_stats_sum_up_groups_of_events(client: Any, files: dict[str, Path]) -> None:
+    took = [("hybrid", 10), ("rag", 4), ("hybrid", 30), ("hybrid", "no number"), (None, 7)]
+    files[GROUP].write_text(
+        "".join(
+            event(60 * at, {"took_ms": ms, "n": at} | ({} if strategy is None else {"strategy": strategy}))
+            for at, (strategy, ms) in enumerate(took, 3)
+        )
+    )
+    summed = "count(*) as events, sum(took_ms), avg(took_ms) as mean, pct(took_ms, 50) as p50, max(took_ms) as most"
+    told = rows(client, f"stats {summed}, earliest(n) as first_n, latest(n) as last_n by strategy | sort events desc")
+    assert told == [
+        {
+            "strategy": "hybrid",
+            "events": "3",
+            "sum(took_ms)": "40",
+            "mean": "20",
+            "p50": "10",
+            "most": "30",
+            "first_n": "3",
+            "last_n": "6",
+        },
+        {"strategy": "rag", "events": "1", "sum(took_ms)": "4", "mean": "4", "p50": "4", "most": "4"}
+        | {"first_n": "4", "last_n": "4"},
+        {"events": "1", "sum(took_ms)": "7", "mean": "7", "p50": "7", "most": "7", "first_n": "7", "last_n": "7"},
+    ]
+    by_time = rows(client, "stats count_distinct(strategy) as many, min(n) by bin(5m) | sort many desc")
+    assert by_time == [
+        {"bin(5m)": "2026-11-21 02:40:00.000", "many": "2", "min(n)": "3"},
+        {"bin(5m)": "2026-11-21 02:45:00.000", "many": "1", "min(n)": "5"},
+    ]
+    assert rows(client, "filter n > 99 | stats count(*), sum(n)") == [{"count(*)": "0"}]
+    assert rows(client, "filter n > 99 | stats count(*) by strategy") == []
+
+
 @pytest.mark.parametrize(
     ("condition", "found"),
     [
@@ -212,6 +257,8 @@ def test_l10_a_stopped_query_is_cancelled_and_one_that_has_ended_cannot_be_stopp
         ("took_ms < 12", "a"),
         ("took_ms = 12", "b"),
         ("level in ['INFO', 'DEBUG']", "ac"),
+        ("level not in ['INFO', 'DEBUG']", "bd"),
+        ("message not like /^[bc]$/", "ad"),
         ("message like /^[bc]$/", "bc"),
         ("why like 'a \"quoted\" word'", "d"),
         ("`request_id` = 'r-2'", "c"),
