@@ -107,8 +107,9 @@ class Cloud:
         harnesses.serve(harness_store)
         metrics = MetricStore(MetricClock(metric_minute_s))
         self._cloudwatch = CloudWatch(metrics, self.faults, monitoring.publish)
-        samples = sources.Samples(metrics, lambda: interpreter.executions(ACCOUNT_ID, REGION), sources.queue_lengths)
-        self._cloudwatch.before_evaluation = samples.take
+        self._cloudwatch.samples = sources.Samples(
+            metrics, lambda: interpreter.executions(ACCOUNT_ID, REGION), sources.queue_lengths
+        )
         monitoring.serve(self._cloudwatch)
         from moto.awslambda.models import lambda_backends
         from moto.cognitoidp.models import cognitoidp_backends

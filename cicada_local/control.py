@@ -15,6 +15,7 @@
 ``GET functions``                       each function's invocations, cold starts, errors and process ids
 ``DELETE functions/{name}/processes``   SIGKILL to the function's processes that are at work; with ``/{pid}`` to that
                                         one; ``{"killed": [pid, …]}``
+``GET cloudwatch``                      CloudWatch's time, the seconds of its minute, and what alarms told their topics
 ``GET executions``                      the latest runs of the workflow, each with the states that it went through
 ``GET schedules``                       the deployed schedules, each with the functions it invokes and when it is due
 ``POST schedules/{name}``               run one now, and wait: each function with its ``result``, or its ``error``

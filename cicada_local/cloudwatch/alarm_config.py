@@ -29,6 +29,8 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 _NOT_SERVED = ("ThresholdMetricId", "EvaluationWindow", "EvaluationCriteria", "EvaluationInterval")
 _THE_METRIC = "m1"
+_IGNORING = "AWS/DynamoDB"
+"""Alarms on its metrics ignore missing data even if they choose another option."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class AlarmConfig:
     threshold: float
     comparison: str
     missing: str
-    """What a missing value counts as."""
+    """What a missing value counts as; whatever was asked for, alarms on DynamoDB's own metrics ignore it."""
 
     def breaches(self, value: float) -> bool:
         """Whether a value is on the wrong side of the threshold."""
@@ -86,6 +88,8 @@ def read_alarm(asked: Mapping[str, Any]) -> AlarmConfig:
     queries, watched = _of_metrics(asked) if "Metrics" in asked else _of_metric(asked)
     period_s = period_of(queries)
     _check_range(period_s, periods)
+    if any(isinstance(query, MetricQuery) and query.metric.namespace == _IGNORING for query in queries):
+        missing = "ignore"
     return AlarmConfig(
         asked, tuple(queries), watched, period_s, periods, to_alarm, threshold, str(comparison), str(missing)
     )

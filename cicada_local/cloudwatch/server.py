@@ -32,6 +32,7 @@ from cicada_local.cloudwatch.errors import (
 )
 from cicada_local.cloudwatch.metrics import Metric, MetricStore, Series
 from cicada_local.cloudwatch.queries import MetricQuery, evaluate_queries, read_queries
+from cicada_local.cloudwatch.sources import Samples
 from cicada_local.faults import Faults
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ PAGE = 500
 """Metrics of a page of ``ListMetrics``."""
 ALARM_PAGE = 50
 KEPT_NOTIFICATIONS = 200
-LEAST_TICK_S = 0.05
+LEAST_TICK_S, LONGEST_TICK_S = 0.05, 5.0
+"""Real seconds between two looks at the clock."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = dict[str, Any]
@@ -70,8 +72,8 @@ class CloudWatch:
         self.alarms = Alarms(store, self._act)
         self.dashboards = Dashboards()
         self._notifications: deque[dict[str, Any]] = deque(maxlen=KEPT_NOTIFICATIONS)
-        self.before_evaluation: Callable[[], None] = lambda: None
-        """Called before alarms are evaluated: to report what is looked at from time to time."""
+        self.samples: Samples | None = None
+        """Looks from time to time at what tells nothing by itself."""
         self._faults = faults
         self._publish = publish
         self._model = service_model.load("cloudwatch")
@@ -92,13 +94,14 @@ class CloudWatch:
         }
 
     async def run(self) -> None:
-        """Evaluate the alarms at the end of each minute, until cancelled."""
+        """Take samples, and evaluate the alarms at the end of each minute, until cancelled."""
         clock = self.store.clock
         while True:
-            left_s = MINUTE_S - clock.now() % MINUTE_S
-            await asyncio.sleep(max(clock.real_seconds(left_s), LEAST_TICK_S))
+            left_s = clock.real_seconds(MINUTE_S - clock.now() % MINUTE_S)
+            await asyncio.sleep(min(max(left_s, LEAST_TICK_S), LONGEST_TICK_S))
             try:
-                self.before_evaluation()
+                if self.samples is not None:
+                    self.samples.take()
                 self.alarms.evaluate_due(clock.now())
             except Exception:
                 logger.exception("the alarms could not be evaluated")

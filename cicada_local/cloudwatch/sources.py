@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from cicada_local.calls import Call
+from cicada_local.cloudwatch.clock import MINUTE_S
 from cicada_local.cloudwatch.metrics import Metric, MetricStore
 
 _THROTTLES = (b"ProvisionedThroughputExceededException", b"ThrottlingException", b"RequestLimitExceeded")
@@ -68,6 +69,8 @@ def observe_calls(store: MetricStore) -> Callable[[Call, web.StreamResponse, flo
     """What counts the calls of DynamoDB and of Bedrock's models, as they are answered."""
 
     def answered(call: Call, response: web.StreamResponse, took_s: float) -> None:
+        if not call.resource:
+            return  # a batch names its tables each for itself
         if call.service == "dynamodb":
             _table(store, call, response, took_s)
         elif call.service == "bedrock-runtime" and call.operation in _INVOKES:
@@ -123,9 +126,10 @@ class Samples:
         self._executions = executions
         self._queues = queues
         self._known: dict[str, str] = {}
+        self._minute = 0
 
     def take(self) -> None:
-        """Look, and report what has changed."""
+        """Report the executions that began or ended since the last look, and once a minute what queues hold."""
         before, self._known = self._known, {}
         for execution in self._executions():
             arn, status = execution["executionArn"], execution["status"]
@@ -135,6 +139,10 @@ class Samples:
                 self._store.count("AWS/States", "ExecutionsStarted", dimensions)
             if status in _ENDS and before.get(arn) != status:
                 self._store.count("AWS/States", _ENDS[status], dimensions)
+        minute = int(self._store.clock.now() // MINUTE_S)
+        if minute == self._minute:
+            return
+        self._minute = minute
         for queue, messages in self._queues().items():
             name = "ApproximateNumberOfMessagesVisible"
             self._store.count("AWS/SQS", name, {"QueueName": queue}, messages)

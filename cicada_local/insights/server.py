@@ -18,11 +18,11 @@ L07    The window is in epoch seconds, both ends within it.
 L08    Fields of a JSON message are found by themselves: nested ones by their path, those of lists by their place. A row
        has those columns that its event has, and ``@ptr``. All values are text.
 L09    Without a ``sort`` the newest come first; without a ``limit`` 10,000 come at most.
+L10    StopQuery ends a query that runs, which is Cancelled then; one that has ended is an InvalidParameterException.
 L11    DescribeQueryDefinitions tells the saved queries by the beginning of their name, deployed ones too, in pages.
 L12    ``stats`` makes a row for each group of events: columns of ``by`` first, fields and ``bin``, then those of count,
        count_distinct, sum, avg, min, max, pct, earliest and latest, named by ``as`` or as they are written. The rows
        have no ``@ptr``. Text that is no number is left out of sums.
-L10    StopQuery ends a query that runs, which is Cancelled then; one that has ended is an InvalidParameterException.
 =====  ===========================================================================================================
 
 Not served, and refused: every command but fields, display, filter, stats, sort and limit; after ``stats`` all but sort

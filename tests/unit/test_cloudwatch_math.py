@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from cicada_local.calls import Call
 from cicada_local.cloudwatch import emf
 from cicada_local.cloudwatch.alarm_config import read_alarm
 from cicada_local.cloudwatch.alarms import next_state
@@ -14,6 +16,7 @@ from cicada_local.cloudwatch.clock import MetricClock
 from cicada_local.cloudwatch.expressions import ExpressionInvalid, Scope, evaluate
 from cicada_local.cloudwatch.metrics import Metric, MetricStore
 from cicada_local.cloudwatch.queries import quota_of
+from cicada_local.cloudwatch.sources import Samples, observe_calls
 
 SCOPE = Scope({"a": {0: 1.0, 60: 2.0}, "b": {60: 4.0, 120: 0.0}}, (0, 60, 120), 60, {"a": 1000.0}, frozenset("ab"))
 
@@ -177,3 +180,47 @@ def test_a_long_run_takes_little_room() -> None:
     assert len(cell.values) <= 2_000
     (p95,) = store.statistic(metric, "p95", [int(NOW)], 60).values()
     assert p95 == pytest.approx(19_500 / 7, rel=0.001)
+
+
+def test_executions_and_queues_are_counted_when_they_are_looked_at() -> None:
+    real = [NOW]
+    store = MetricStore(MetricClock(now=lambda: real[0]))
+    executions = [{"executionArn": "e1", "stateMachineArn": "m", "status": "RUNNING"}]
+    samples = Samples(store, lambda: executions, lambda: {"undelivered": 2})
+    samples.take()
+    executions[0] |= {"status": "FAILED"}
+    executions.append({"executionArn": "e2", "stateMachineArn": "m", "status": "SUCCEEDED"})
+    samples.take()
+    samples.take()
+    states = {"StateMachineArn": "m"}
+
+    def total(namespace: str, name: str, dimensions: dict[str, str]) -> list[float]:
+        return list(store.statistic(Metric.of(namespace, name, dimensions), "Sum", [int(NOW)], 60).values())
+
+    names = ("ExecutionsStarted", "ExecutionsFailed", "ExecutionsSucceeded", "ExecutionsTimedOut")
+    assert [total("AWS/States", name, states) for name in names] == [[2], [1], [1], []]
+    assert total("AWS/SQS", "ApproximateNumberOfMessagesVisible", {"QueueName": "undelivered"}) == [2]
+
+
+@pytest.mark.parametrize(
+    ("call", "response", "metric"),
+    [
+        (("dynamodb", "PutItem", "t"), web.Response(), "SuccessfulRequestLatency"),
+        (("dynamodb", "PutItem", "t"), web.Response(status=400, text="…ThrottlingException"), "ThrottledRequests"),
+        (("dynamodb", "PutItem", "t"), web.Response(status=500), "SystemErrors"),
+        (("dynamodb", "PutItem", "t"), web.Response(status=400, text="ConditionalCheckFailedException"), None),
+        (("bedrock-runtime", "ConverseStream", "m"), web.Response(), "Invocations"),
+        (("bedrock-runtime", "ConverseStream", "m"), web.Response(status=429), "InvocationThrottles"),
+        (("bedrock-runtime", "Converse", "m"), web.Response(status=400), "InvocationClientErrors"),
+        (("bedrock-runtime", "Converse", "m"), web.Response(status=503), "InvocationServerErrors"),
+        (("dynamodb", "BatchGetItem", ""), web.Response(), None),
+        (("s3", "PutObject", "b/k"), web.Response(), None),
+    ],
+)
+def test_calls_of_tables_and_models_are_counted_by_their_answers(
+    call: tuple[str, str, str], response: web.Response, metric: str | None
+) -> None:
+    store = MetricStore(MetricClock(now=lambda: NOW))
+    observe_calls(store)(Call(*call), response, 0.25)
+    names = {one.name for one in store.metrics()}
+    assert names == ({metric, "InvocationLatency"} if metric == "Invocations" else {metric} - {None})

@@ -47,6 +47,7 @@ class House:
         self, limits: Limits, routes: dict[str, RouteConfig] | None, permits: Permits, api: dict[str, Any]
     ) -> None:
         self.faults = Faults()
+        self.counted: list[str] = []
         self.events: dict[str, list[Event]] = {}
         self.functions: dict[str, Callable[[Event], Any]] = {}
         self.api = ApiConfig(
@@ -68,6 +69,7 @@ class House:
             faults=self.faults,
             limits=limits,
             permits=permits,
+            count=lambda name, api_id, stage: self.counted.append(f"{api_id}/{stage} {name}"),
         )
         self.control = GatewayControl(self.gateway)
         self._loop = asyncio.new_event_loop()

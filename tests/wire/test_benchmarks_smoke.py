@@ -71,10 +71,12 @@ COMMANDS = {
 """What is run, and a piece of the table."""
 ELSEWHERE = {
     "benchmarks.aws_calls": "over a local cloud: tests/e2e/test_benchmarks_cloud.py",
+    "benchmarks.dashboard_picture": "over plain data: tests/unit/test_dashboard_picture.py",
     "benchmarks.index_growth_process": "started by benchmarks.index_growth",
     "benchmarks.s3_manners": "started by benchmarks.cold_start",
     "supply_chain.audit": "needs a network",
     "supply_chain.lock": "needs a network",
+    "supply_chain.release": "needs a clean tree: its parts are tested in tests/unit/test_release.py",
 }
 
 

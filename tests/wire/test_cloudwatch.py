@@ -301,6 +301,39 @@ def test_an_alarm_can_watch_an_expression(house: House) -> None:
     assert len(changes) == 2
 
 
+def test_alarms_on_dynamodbs_metrics_ignore_missing_data_whatever_they_ask_for(house: House) -> None:
+    house.alarm(Namespace="AWS/DynamoDB", MetricName="ThrottledRequests")
+    house.pass_minutes(2)
+    assert house.described()["StateValue"] == "INSUFFICIENT_DATA"
+    metric = Metric.of("AWS/DynamoDB", "ThrottledRequests")
+    house.store.record(metric, 1, unit="Count", at=house.real)
+    house.pass_minutes(1)
+    assert house.described()["StateValue"] == "ALARM"
+    house.pass_minutes(9)
+    described = house.described()
+    assert (described["StateValue"], described["TreatMissingData"]) == ("ALARM", "notBreaching")
+
+
+def test_a_filled_expression_over_dynamodbs_metrics_comes_back(house: House) -> None:
+    named = {"Namespace": "AWS/DynamoDB", "MetricName": "ThrottledRequests"}
+    throttled = {"Id": "m1", "MetricStat": {"Metric": named, "Period": 60, "Stat": "Sum"}, "ReturnData": False}
+    alone = dict.fromkeys(("Namespace", "MetricName", "Statistic", "Period"))
+    house.alarm(**alone, Metrics=[throttled, {"Id": "e1", "Expression": "FILL(m1, 0)"}])
+    house.store.record(Metric.of("AWS/DynamoDB", "ThrottledRequests"), 1, unit="Count", at=house.real)
+    house.pass_minutes(1)
+    assert house.described()["StateValue"] == "ALARM"
+    house.pass_minutes(1)
+    assert house.described()["StateValue"] == "OK"
+
+
+def test_an_alarm_over_more_than_a_day_is_evaluated_once_an_hour(house: House) -> None:
+    house.alarm(Dimensions=[{"Name": "service", "Value": "cicada"}], Period=86_400, EvaluationPeriods=2)
+    house.pass_minutes(59)
+    assert house.described()["StateValue"] == "INSUFFICIENT_DATA"
+    house.pass_minutes(1)
+    assert house.described()["StateValue"] == "OK"
+
+
 def test_a_period_over_a_minute_slides_by_the_minute(house: House) -> None:
     house.alarm(Dimensions=[{"Name": "service", "Value": "cicada"}], Period=300, Threshold=2)
     record(house, "RequestsFailed", 1, minute=2)

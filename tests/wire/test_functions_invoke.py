@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from cicada_local.cloudwatch import MetricClock, MetricStore
+from cicada_local.cloudwatch import Metric, MetricClock, MetricStore
 from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.functions import ServiceLimits
 from cicada_local.functions.config import AsyncConfig
@@ -193,6 +194,25 @@ def test_a_failed_asynchronous_event_is_tried_three_times_under_one_request_id(
     cloud.invoke(str(seen), InvocationType="Event")
     assert eventually(lambda: cloud.service.stats()["f"].errors == 3)
     assert len(set(seen.read_text().split())) == 1
+
+
+def test_invocations_and_throttles_are_counted(start: Callable[..., Cloud]) -> None:
+    store = MetricStore(MetricClock())
+    cloud = start(metrics=LambdaMetrics(store))
+    cloud.deploy(ECHO)
+    cloud.invoke("a")
+    cloud.deploy("def handler(event, context):\n    raise ValueError(event)\n")
+    cloud.invoke("b")
+    cloud.faults.arm("functions.throttle", times=1)
+    with pytest.raises(ClientError):
+        cloud.invoke("c")
+    names = ("Invocations", "Errors", "Throttles", "ConcurrentExecutions")
+    start_s = int(store.clock.now() // 3600) * 3600 - 3600
+    found = {}
+    for name in names:
+        metric = Metric.of("AWS/Lambda", name, {"FunctionName": "f"})
+        (found[name],) = store.statistic(metric, "Maximum" if name == names[-1] else "Sum", [start_s], 7200).values()
+    assert found == {"Invocations": 2, "Errors": 1, "Throttles": 1, "ConcurrentExecutions": 1}
 
 
 class Sent:

@@ -1,4 +1,4 @@
-"""The conformance lists of the gateway and of the Lambda service: each line is kept by a test."""
+"""The conformance lists of the gateway, of the Lambda service and of CloudWatch: each line is kept by a test."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("part", ["gateway", "functions"])
-def test_every_line_of_a_conformance_list_names_its_tests(part: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "files"), [("gateway", "gateway"), ("functions", "functions"), ("cloudwatch", "[cfg]")]
+)
+def test_every_line_of_a_conformance_list_names_its_tests(part: str, files: str) -> None:
     promised = (ROOT / "cicada_local" / part / "CONFORMANCE.md").read_text().split("## Known deviations")[0]
     lines = [line for line in promised.splitlines() if line.startswith("| ")]
     rows = [line for line in lines if not line.startswith(("| ---", "| what "))]
-    tests = {name for file in Path(__file__).parent.glob(f"test_{part}*.py") for name in _tests_of(file)}
+    tests = {name for file in (ROOT / "tests").glob(f"*/test_{files}*.py") for name in _tests_of(file)}
     assert len(rows) > 20
     assert [row for row in rows if not re.search(r"`test_\w+`", row)] == []
     assert [name for name in re.findall(r"`(test_\w+)`", promised) if name not in tests] == []

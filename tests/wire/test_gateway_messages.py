@@ -171,6 +171,14 @@ def test_a_function_over_the_integration_time_is_told_to_the_client(build: Calla
         assert client.recv() == "the late answer is lost"
 
 
+def test_connections_messages_and_failures_are_counted(house: House) -> None:
+    house.functions["message"] = failing
+    with house.open() as client:
+        client.send("{}")
+        client.recv()
+    assert house.counted == [f"a1b2c3/dev {name}" for name in ("ConnectCount", "MessageCount", "IntegrationError")]
+
+
 def test_messages_of_one_connection_run_at_once(house: House) -> None:
     together = threading.Barrier(2)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -134,20 +133,6 @@ def upkeep(s3: str, monkeypatch: pytest.MonkeyPatch) -> Upkeep:
     return Upkeep(bucket, module.handler)
 
 
-def metrics_in(output: str) -> dict[str, float]:
-    """The metrics of the embedded metric format in what a function has printed."""
-    found: dict[str, float] = {}
-    for line in output.splitlines():
-        try:
-            document = json.loads(line)
-        except ValueError:
-            continue
-        for directive in document.get("_aws", {}).get("CloudWatchMetrics", ()):
-            assert directive["Namespace"] == "Cicada"
-            found |= {metric["Name"]: document[metric["Name"]][0] for metric in directive["Metrics"]}
-    return found
-
-
 NOTHING_DONE = {
     "merged": 0,
     "publications": 0,
@@ -158,28 +143,21 @@ NOTHING_DONE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_before_anything_is_loaded_there_is_nothing_to_do(upkeep: Upkeep) -> None:
     assert upkeep.run() == NOTHING_DONE
 
 
-def test_many_small_segments_become_few_and_the_content_stays(
-    upkeep: Upkeep, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_small_segments_become_few_and_the_content_stays(upkeep: Upkeep) -> None:
     upkeep.add_many()
     upkeep.add_many("notes")
     upkeep.add("rules", 1)
     before = content(upkeep.store)
-    capsys.readouterr()
     assert upkeep.run() == NOTHING_DONE | {"merged": 2 * MANY, "publications": 2}
-    assert metrics_in(capsys.readouterr().out) == {"SegmentsMerged": 2 * MANY}
     assert [upkeep.segments(name) for name in ("script", "notes", "rules")] == [1, 1, 1]
     assert content(upkeep.store) == before
 
 
-def test_garbage_that_is_older_than_the_grace_is_deleted_and_younger_stays(
-    upkeep: Upkeep, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_garbage_that_is_older_than_the_grace_is_deleted_and_younger_stays(upkeep: Upkeep) -> None:
     upkeep.add_many()
     merged = sorted(upkeep.keys(SEGMENTS_PREFIX))
     upkeep.run()
@@ -190,15 +168,12 @@ def test_garbage_that_is_older_than_the_grace_is_deleted_and_younger_stays(
     upkeep.age(*old, by_s=GRACE_S + 60)
     upkeep.age(*young, by_s=GRACE_S - 60)
     before, content_before = upkeep.keys(SEGMENTS_PREFIX), content(upkeep.store)
-    capsys.readouterr()
     told = upkeep.run()
     assert upkeep.keys(SEGMENTS_PREFIX) == before - old
     assert told["collected_objects"] > len(old)  # the old versions' manifests too
-    assert metrics_in(capsys.readouterr().out) == {"GarbageCollected": told["collected_bytes"]}
     assert content(upkeep.store) == content_before
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_what_is_young_is_not_garbage(upkeep: Upkeep) -> None:
     upkeep.add_many()
     upkeep.run()
@@ -207,15 +182,11 @@ def test_what_is_young_is_not_garbage(upkeep: Upkeep) -> None:
     assert upkeep.keys() == before
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_an_index_that_nobody_changes_costs_no_metric(upkeep: Upkeep, capsys: pytest.CaptureFixture[str]) -> None:
     upkeep.add("script", 1)
-    capsys.readouterr()
     assert upkeep.run() == NOTHING_DONE
-    assert metrics_in(capsys.readouterr().out) == {}
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_with_little_time_left_compaction_is_put_off(upkeep: Upkeep) -> None:
     upkeep.add_many()
     remaining_ms = int(1000 * maintenance.COMPACTION_S) - 1
@@ -224,7 +195,6 @@ def test_with_little_time_left_compaction_is_put_off(upkeep: Upkeep) -> None:
     assert upkeep.run()["merged"] == MANY
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_with_no_time_left_nothing_is_deleted(upkeep: Upkeep) -> None:
     upkeep.add_many()
     upkeep.age(by_s=2 * GRACE_S)
@@ -233,7 +203,6 @@ def test_with_no_time_left_nothing_is_deleted(upkeep: Upkeep) -> None:
     assert upkeep.keys() == before
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_others_publications_are_no_failure(upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(*args: Any, **kwargs: Any) -> None:
         raise PublishConflict("others publish all the time")
@@ -256,7 +225,6 @@ def test_a_damaged_collection_fails_the_run_after_all_else_is_done(upkeep: Upkee
     assert (upkeep.segments(), upkeep.segments("notes")) == (MANY, 1)
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_a_segment_that_does_not_fit_into_the_memory_is_left_and_told(upkeep: Upkeep) -> None:
     writer = IndexWriter(upkeep.store, WordEmbedder())
     writer.add("script", indexable(make_passages(2 * MIN_DELETED_ROWS)))
@@ -269,7 +237,6 @@ def test_a_segment_that_does_not_fit_into_the_memory_is_left_and_told(upkeep: Up
     assert upkeep.run() == NOTHING_DONE
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_a_bucket_that_is_gone_fails_the_run(upkeep: Upkeep) -> None:
     boto3.client("s3").delete_bucket(Bucket=upkeep.bucket)
     with pytest.raises(IndexUnavailable):

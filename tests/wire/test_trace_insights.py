@@ -311,3 +311,27 @@ def test_queries_of_long_ago_are_forgotten(client: Any, monkeypatch: pytest.Monk
     with pytest.raises(ClientError) as error:
         client.get_query_results(queryId=first)
     assert refused(error) == "ResourceNotFoundException"
+
+
+# --- saved queries ---
+
+
+def test_l11_saved_queries_are_found_by_the_beginning_of_their_names(client: Any) -> None:
+    ids = [
+        client.put_query_definition(name=f"l11/{name}", queryString="fields @message", logGroupNames=[GROUP])[
+            "queryDefinitionId"
+        ]
+        for name in ("Slow starts", "Faults")
+    ]
+    first = client.describe_query_definitions(queryDefinitionNamePrefix="l11/", maxResults=1)
+    second = client.describe_query_definitions(queryDefinitionNamePrefix="l11/", nextToken=first["nextToken"])
+    found = [*first["queryDefinitions"], *second["queryDefinitions"]]
+    assert [query["name"] for query in found] == ["l11/Faults", "l11/Slow starts"]
+    assert found[0]["logGroupNames"] == [GROUP]
+    client.put_query_definition(queryDefinitionId=ids[0], name="l11/Slow", queryString="fields @log")
+    for id in ids:
+        client.delete_query_definition(queryDefinitionId=id)
+    assert client.describe_query_definitions(queryDefinitionNamePrefix="l11/")["queryDefinitions"] == []
+    with pytest.raises(ClientError) as error:
+        client.delete_query_definition(queryDefinitionId=ids[0])
+    assert refused(error) == "ResourceNotFoundException"
