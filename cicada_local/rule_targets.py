@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cicada_local.functions import InvokeResult, LambdaApiError, Permits, permit_all
+from cicada_local.functions.async_events import Send, send_nowhere
 from cicada_local.functions.errors import ResourceNotFound, TooManyRequests
 
 logger = logging.getLogger(__name__)
@@ -21,14 +22,6 @@ MAX_RETRIES, MAX_AGE_S = 185, 86_400.0
 """EventBridge's, where a target sets none."""
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
 """Between tries; AWS publishes no figures."""
-
-Send = Callable[[str, str, str, Mapping[str, str]], str | None]
-"""Sends a message for a rule: the rule's ARN, the queue's, the text and its attributes."""
-
-
-def send_nowhere(rule: str, queue: str, text: str, attributes: Mapping[str, str]) -> str | None:  # noqa: ARG001
-    """For rules without queues."""
-    return f"the queue {queue} does not exist"
 
 
 class Invoke(Protocol):

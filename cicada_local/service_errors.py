@@ -33,9 +33,13 @@ class AwsJsonError(ServiceError):
     message_member: ClassVar[str] = "message"
     """What the service calls the message."""
 
+    def type(self) -> str:
+        """What the body calls it: the code, unless the service's model has another name for it."""
+        return self.code
+
     def response(self) -> web.Response:
         """See the base."""
-        return json_response({"__type": self.code, self.message_member: str(self)}, status=self.status)
+        return json_response({"__type": self.type(), self.message_member: str(self)}, status=self.status)
 
 
 class RestJsonError(ServiceError):

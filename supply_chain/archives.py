@@ -16,6 +16,11 @@ CODE = ("layers/cicada/python/cicada", "lambdas")
 SUFFIX = ".tar.xz"
 
 
+def numbers(release: str) -> tuple[int, ...]:
+    """A release's number, to be compared."""
+    return tuple(map(int, release.split(".")))
+
+
 def archive(release: str) -> Path:
     """Where the archive of a release is."""
     return ARCHIVES / f"{release}{SUFFIX}"
@@ -24,7 +29,7 @@ def archive(release: str) -> Path:
 def archived() -> tuple[str, ...]:
     """The releases with an archive, the oldest first."""
     names = (path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}"))
-    return tuple(sorted(names, key=lambda name: tuple(map(int, name.split(".")))))
+    return tuple(sorted(names, key=numbers))
 
 
 def pack(commit: str, target: Path) -> None:

@@ -21,7 +21,7 @@ from aws_cdk import App
 from cicada import __version__
 from stacks.app import add_stacks
 from stacks.context import parse
-from supply_chain.archives import archive, pack
+from supply_chain.archives import archive, numbers, pack
 from supply_chain.locks import ROOT
 
 TEMPLATES = ROOT / "tests" / "template" / "releases"
@@ -40,11 +40,6 @@ KEPT_SETTINGS: dict[str, dict[str, Any]] = {
     "harness": {"agents": {"adapter": "harness"}},
 }
 """The settings that the kept templates are made with, in today's form."""
-
-
-def numbers(release: str) -> tuple[int, ...]:
-    """A release's number, to be compared."""
-    return tuple(map(int, release.split(".")))
 
 
 def releases() -> tuple[str, ...]:

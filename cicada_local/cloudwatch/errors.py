@@ -11,15 +11,16 @@ class CloudWatchError(AwsJsonError):
     """An error response."""
 
     code, shape = "InternalServiceError", "InternalServiceFault"
+    """What clients see, and the name in the service's model."""
+
+    def type(self) -> str:
+        """See the base."""
+        return self.shape
 
     def response(self) -> web.Response:
-        """See the base. ``code`` is what clients see, ``shape`` the name in the service's model."""
-        code, self.code = self.code, self.shape
-        try:
-            response = super().response()
-        finally:
-            self.code = code
-        response.headers["x-amzn-query-error"] = f"{code};{'Sender' if self.status < 500 else 'Receiver'}"
+        """See the base."""
+        response = super().response()
+        response.headers["x-amzn-query-error"] = f"{self.code};{'Sender' if self.status < 500 else 'Receiver'}"
         return response
 
 

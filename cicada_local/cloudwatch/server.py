@@ -10,14 +10,12 @@ import json
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from aiohttp import web
 
-from cicada_local import service_model
-from cicada_local.aws_json import json_response
 from cicada_local.cloudwatch import emf
 from cicada_local.cloudwatch.alarms import Alarm, Alarms, HistoryItem, notification
 from cicada_local.cloudwatch.clock import MINUTE_S
@@ -34,10 +32,10 @@ from cicada_local.cloudwatch.metrics import Metric, MetricStore, Series
 from cicada_local.cloudwatch.queries import MetricQuery, evaluate_queries, read_queries
 from cicada_local.cloudwatch.sources import Samples
 from cicada_local.faults import Faults
+from cicada_local.json_service import Answer, JsonService
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "GraniteServiceVersion20100801."
 MAX_DATA_POINTS = 100_800
 PAGE = 500
 """Metrics of a page of ``ListMetrics``."""
@@ -46,8 +44,6 @@ KEPT_NOTIFICATIONS = 200
 LEAST_TICK_S, LONGEST_TICK_S = 0.05, 5.0
 """Real seconds between two looks at the clock."""
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Answer = dict[str, Any]
 Publish = Callable[[str, str, str], str | None]
 """Publishes subject and text to a topic; what went wrong, if anything."""
 
@@ -57,8 +53,12 @@ def publish_nowhere(topic_arn: str, subject: str, text: str) -> str | None:  # n
     return None
 
 
-class CloudWatch:
+class CloudWatch(JsonService):
     """Metrics, alarms and dashboards. All methods belong to one event loop."""
+
+    name, prefix, signed_for = "cloudwatch", "GraniteServiceVersion20100801.", "monitoring"
+    failed = CloudWatchError("The service cannot complete the request")
+    unsigned, invalid = Unsigned, ValidationError
 
     def __init__(self, store: MetricStore, faults: Faults, publish: Publish = publish_nowhere) -> None:
         """Serve what a store holds.
@@ -68,6 +68,7 @@ class CloudWatch:
             faults: may make the service fail.
             publish: publishes to a topic.
         """
+        super().__init__()
         self.store = store
         self.alarms = Alarms(store, self._act)
         self.dashboards = Dashboards()
@@ -76,7 +77,6 @@ class CloudWatch:
         """Looks from time to time at what tells nothing by itself."""
         self._faults = faults
         self._publish = publish
-        self._model = service_model.load("cloudwatch")
         self._operations: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
             "GetMetricData": self._get_metric_data,
             "GetMetricStatistics": self._get_metric_statistics,
@@ -122,43 +122,20 @@ class CloudWatch:
         return {"now": clock.now(), "minuteSeconds": clock.minute_s, "notifications": list(self._notifications)}
 
     def add_routes(self, app: web.Application) -> None:
-        """Answer what is meant for CloudWatch, whatever its path: the target header alone says so."""
-
-        @web.middleware
-        async def cloudwatch(request: web.Request, handler: Handler) -> web.StreamResponse:
-            ours = request.headers.get("X-Amz-Target", "").startswith(PREFIX)
-            return await (self._handle(request) if ours else handler(request))
-
-        app.middlewares.append(cloudwatch)
+        """See the base; the local cloud's own control lies beside it."""
+        super().add_routes(app)
         app.router.add_get("/_cicada/cloudwatch", self._get_description)
 
     async def _get_description(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response(self.describe())
 
-    async def _handle(self, request: web.Request) -> web.Response:
-        name = request.headers["X-Amz-Target"].removeprefix(PREFIX)
-        try:
-            if "/monitoring/aws4_request" not in request.headers.get("Authorization", ""):
-                raise Unsigned("Request is missing Authentication Token")
-            if self._faults.take("cloudwatch.throttle", operation=name) is not None:
-                raise Throttled("Rate exceeded")
-            if name not in self._operations:
-                raise ValidationError(f"The operation {name} is not served here")
-            answer = self._operations[name](self._read(name, await request.read()))
-        except CloudWatchError as error:
-            return error.response()
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("cloudwatch stand-in: %s failed", name)
-            return CloudWatchError("The service cannot complete the request").response()
-        return json_response(answer)
-
-    def _read(self, name: str, body: bytes) -> dict[str, Any]:
-        try:
-            return service_model.read_input(self._model.operation_model(name).input_shape, body)
-        except service_model.Refused as refused:
-            raise ValidationError(str(refused)) from refused
+    async def answer(self, operation: str, body: bytes) -> Answer:
+        """See the base."""
+        if self._faults.take("cloudwatch.throttle", operation=operation) is not None:
+            raise Throttled("Rate exceeded")
+        if operation not in self._operations:
+            raise ValidationError(f"The operation {operation} is not served here")
+        return self._operations[operation](self.read(operation, body))
 
     # --- metrics ---
 

@@ -18,11 +18,11 @@ DEAD_LETTERS = "dead_letter_queue"
 EXHAUSTED, TOO_OLD = "RetriesExhausted", "EventAgeExceeded"
 
 Send = Callable[[str, str, str, Mapping[str, str]], str | None]
-"""Sends a message in a role: the role's ARN, the queue's, the text and its attributes. Says what went wrong, if so."""
+"""Sends a message for a role or a rule: its ARN, the queue's, the text, its attributes. Says what went wrong, if so."""
 
 
-def send_nowhere(role: str, queue: str, text: str, attributes: Mapping[str, str]) -> str | None:  # noqa: ARG001
-    """For services without queues."""
+def send_nowhere(sender: str, queue: str, text: str, attributes: Mapping[str, str]) -> str | None:  # noqa: ARG001
+    """Where there are no queues."""
     return f"the queue {queue} does not exist"
 
 

@@ -48,26 +48,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
-from cicada_local import service_model
-from cicada_local.aws_json import json_response
 from cicada_local.faults import Faults
 from cicada_local.insights.errors import InvalidParameter, LimitExceeded, LogsError, NotFound, Throttled, Unsigned
 from cicada_local.insights.events import fields_of, read_events
 from cicada_local.insights.query import MAX_LIMIT, Query, parse
 from cicada_local.insights.saved import SAVED_QUERIES, named, saved_query
+from cicada_local.json_service import Answer, JsonService
 from cicada_local.places import ACCOUNT_ID
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "Logs_20140328."
 MAX_GROUPS = 50
 KEPT_QUERIES = 100
 MAX_SAVED_PAGE = 1000
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Answer = dict[str, Any]
 
 
 @dataclass
@@ -81,8 +74,12 @@ class _Running:
     rows: list[dict[str, str]] = field(default_factory=list)
 
 
-class Insights:
+class Insights(JsonService):
     """Queries over the functions' log files."""
+
+    name, prefix, signed_for = "logs", "Logs_20140328.", "logs"
+    failed = LogsError("The service cannot complete the request")
+    unsigned, invalid = Unsigned, InvalidParameter
 
     def __init__(self, groups: Callable[[], Mapping[str, tuple[Path, ...]]], faults: Faults) -> None:
         """Serve queries.
@@ -91,9 +88,9 @@ class Insights:
             groups: the log groups that there are now, each with its log files.
             faults: may make the service fail.
         """
+        super().__init__()
         self._groups = groups
         self._faults = faults
-        self._model = service_model.load("logs")
         self._queries: dict[str, _Running] = {}
         self._operations: dict[str, Callable[[Mapping[str, Any]], Awaitable[Answer]]] = {
             "StartQuery": self._start,
@@ -104,39 +101,15 @@ class Insights:
             "DeleteQueryDefinition": self._forget,
         }
 
-    def add_routes(self, app: web.Application) -> None:
-        """Answer what is meant for Insights, whatever its path: the target header alone says so."""
+    def serves(self, operation: str) -> bool:
+        """See the base: moto answers the others."""
+        return operation in self._operations
 
-        @web.middleware
-        async def insights(request: web.Request, handler: Handler) -> web.StreamResponse:
-            target = request.headers.get("X-Amz-Target", "")
-            ours = target.startswith(PREFIX) and target.removeprefix(PREFIX) in self._operations
-            return await (self._handle(request) if ours else handler(request))
-
-        app.middlewares.append(insights)
-
-    async def _handle(self, request: web.Request) -> web.Response:
-        name = request.headers["X-Amz-Target"].removeprefix(PREFIX)
-        try:
-            if "/logs/aws4_request" not in request.headers.get("Authorization", ""):
-                raise Unsigned("Request is missing Authentication Token")
-            if self._faults.take("logs.throttle", operation=name) is not None:
-                raise Throttled("Rate exceeded")
-            answer = await self._operations[name](self._read(name, await request.read()))
-        except LogsError as error:
-            return error.response()
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("insights stand-in: %s failed", name)
-            return LogsError("The service cannot complete the request").response()
-        return json_response(answer)
-
-    def _read(self, name: str, body: bytes) -> dict[str, Any]:
-        try:
-            return service_model.read_input(self._model.operation_model(name).input_shape, body)
-        except service_model.Refused as refused:
-            raise InvalidParameter(str(refused)) from refused
+    async def answer(self, operation: str, body: bytes) -> Answer:
+        """See the base."""
+        if self._faults.take("logs.throttle", operation=operation) is not None:
+            raise Throttled("Rate exceeded")
+        return await self._operations[operation](self.read(operation, body))
 
     # --- operations ---
 

@@ -47,27 +47,20 @@ import binascii
 import logging
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from aiohttp import web
-
-from cicada_local import service_model
-from cicada_local.aws_json import json_response
 from cicada_local.faults import Faults
+from cicada_local.json_service import Answer, JsonService
 from cicada_local.kendra.attributes import RESERVED, Value, read_attribute, read_filter, write_attribute
 from cicada_local.kendra.errors import KendraError, NotFound, Throttled, Unsigned, ValidationFailed
 from cicada_local.kendra.passages import Document, confidence, cut, query_words, rank
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "AWSKendraFrontendService."
 DEFAULT_PAGE, MAX_RESULTS, MAX_BATCH = 10, 100, 10
 LOCAL_INDEX_ID = "00000000-0000-0000-0000-000000000000"
 """The index that the local cloud has."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Answer = dict[str, Any]
 
 
 class _Index:
@@ -78,13 +71,17 @@ class _Index:
         self.types: dict[str, str] = dict(RESERVED)
 
 
-class Kendra:
+class Kendra(JsonService):
     """The service, with some empty indexes."""
 
+    name, prefix, signed_for = "kendra", "AWSKendraFrontendService.", "kendra"
+    failed = KendraError("An internal server error occurred")
+    unsigned, invalid = Unsigned, ValidationFailed
+
     def __init__(self, faults: Faults, index_ids: Iterable[str] = (LOCAL_INDEX_ID,)) -> None:
+        super().__init__()
         self._faults = faults
         self._indexes = {id: _Index() for id in index_ids}
-        self._model = service_model.load("kendra")
         self._lock = threading.Lock()
         self._operations: dict[str, Callable[[_Index, Mapping[str, Any]], Answer]] = {
             "Retrieve": self._retrieve,
@@ -93,44 +90,12 @@ class Kendra:
             "UpdateIndex": self._update,
         }
 
-    def add_routes(self, app: web.Application) -> None:
-        """Answer what is meant for Kendra, whatever its path: the target header alone says so."""
-
-        @web.middleware
-        async def kendra(request: web.Request, handler: Handler) -> web.StreamResponse:
-            target = request.headers.get("X-Amz-Target", "")
-            return await (self._handle(request) if target.startswith(PREFIX) else handler(request))
-
-        app.middlewares.append(kendra)
-
-    async def _handle(self, request: web.Request) -> web.Response:
-        try:
-            return await self._answer(request)
-        except KendraError as error:
-            return error.response()
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("kendra stand-in: %s failed", request.headers["X-Amz-Target"])
-            return KendraError("An internal server error occurred").response()
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        name = request.headers["X-Amz-Target"].removeprefix(PREFIX)
-        body = await request.read()
-        if "/kendra/aws4_request" not in request.headers.get("Authorization", ""):
-            raise Unsigned("Request is missing Authentication Token")
-        if name not in self._operations:
-            raise ValidationFailed(f"{name} is not served here")
-        await self._fail(name)
-        asked = self._read(name, body)
-        answer = await asyncio.to_thread(self._call, name, asked)
-        return json_response(answer)
-
-    def _read(self, name: str, body: bytes) -> dict[str, Any]:
-        try:
-            return service_model.read_input(self._model.operation_model(name).input_shape, body)
-        except service_model.Refused as refused:
-            raise ValidationFailed(str(refused)) from refused
+    async def answer(self, operation: str, body: bytes) -> Answer:
+        """See the base."""
+        if operation not in self._operations:
+            raise ValidationFailed(f"{operation} is not served here")
+        await self._fail(operation)
+        return await asyncio.to_thread(self._call, operation, self.read(operation, body))
 
     async def _fail(self, name: str) -> None:
         slow = self._faults.take("kendra.slow", operation=name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from cicada import errors
 from cicada_local.insights.query import parse
@@ -10,6 +12,7 @@ from stacks.findings import flat
 from stacks.queries import ACCESS_LOG, CATALOGUE, MAX_CHARS, MAX_GROUPS, NOT_FAULTS, TELLERS, full_name
 from tests.template.templates import FUNCTIONS, Resource, Synthesis
 
+ROOT = Path(__file__).resolve().parents[2]
 REFUSALS = {errors.Unauthorized.code, errors.LimitReached.code, errors.SpendingStopped.code}
 """Codes: no faults either, but of frames and questions for which no request is made."""
 
@@ -65,6 +68,12 @@ def test_requests_end_without_a_fault_by_the_codes_that_the_query_leaves_out() -
         error.code for error in kinds(errors.CicadaError) if not error.fault and error is not errors.NameUnknown
     }
     assert harmless - REFUSALS == set(NOT_FAULTS)
+
+
+def test_the_documentation_lists_every_query() -> None:
+    table = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").partition("\n## Saved queries\n")[2]
+    rows = re.findall(r"^\| `(.+?)` \| (.+) \| (\w+) \|$", table.partition("\n## ")[0], re.MULTILINE)
+    assert rows == [(query.name, query.symptom, query.level) for query in CATALOGUE]
 
 
 def kinds(of: type[errors.CicadaError]) -> Iterator[type[errors.CicadaError]]:

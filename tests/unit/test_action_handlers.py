@@ -13,10 +13,11 @@ from cicada.answering.recovery import Recovery
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey, Subscriber
-from cicada.errors import WorkflowUnavailable
+from cicada.errors import SpendingStopped, WorkflowUnavailable
 from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
+from cicada.usage.limits import LimitState
 from cicada.usage.reservations import NOTHING
 from tests.support.gates import open_gate
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -44,6 +45,7 @@ class World:
         self.workflow = Workflow()
         self.now_s = NOW_S
         self.frames = 0
+        self.counted: list[str] = []
         self.recovery = Recovery(self.log, self.connections, self.workflow, now_s=lambda: self.now_s)
         self.action_handlers = ActionHandlers(
             self.log,
@@ -52,6 +54,8 @@ class World:
             profile_counter(lambda: self.now_s),
             open_gate(self.log, now_s=lambda: self.now_s),
             retention_s=RETENTION_S,
+            on_accepted=lambda: self.counted.append("accepted"),
+            on_failed=lambda: self.counted.append("failed"),
             now_s=lambda: self.now_s,
         )
 
@@ -462,3 +466,33 @@ def test_a_cancellation_reaches_no_subscriber_whose_token_has_expired(world):
     assert [frame["code"] for frame in world.pushed("c1")] == ["unauthorized"]
     assert [frame["code"] for frame in world.pushed("c2")] == ["cancelled"]
     assert world.log.head(world.key).subscribers == (Subscriber("c2", NOW_S + 600),)
+
+
+def test_a_new_question_is_counted_once_however_often_it_comes():
+    world = World()
+    world.ask(frame="f1")
+    world.ask(frame="f2")
+    assert world.counted == ["accepted"]
+
+
+def test_a_question_that_the_table_does_not_take_is_counted_as_failed():
+    world = World()
+
+    def before(operation):
+        if operation == "create":
+            raise StoreFault("throttled")
+
+    world.log.before = before
+    assert world.ask()["code"] == "delivery_unavailable"
+    assert world.counted == ["failed"]
+
+
+def test_a_question_that_a_limit_refuses_is_no_failure(monkeypatch):
+    world = World()
+
+    def refuse(*_, **__):
+        raise SpendingStopped(LimitState(account="deployment", limit="stopped"))
+
+    monkeypatch.setattr(world.log, "create", refuse)
+    assert world.ask()["code"] == "spending_stopped"
+    assert world.counted == []

@@ -23,7 +23,7 @@ from cicada.delivery.decide import append
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.posting import end_request
-from cicada.delivery.record import MAX_LOG_BYTES, Question
+from cicada.delivery.record import MAX_LOG_BYTES, Question, RequestSpend
 from cicada.errors import (
     AnswerBlocked,
     AnswerIncomplete,
@@ -784,6 +784,21 @@ def test_an_attempt_that_is_silent_for_long_keeps_its_lease(monkeypatch):
     monkeypatch.setattr(f"{__name__}.LIMITS", OutboxLimits(min_interval_s=0, renew_s=0.02, watch_s=0.01))
     assert world.run().outcome == "answered"
     assert joined(world.events()) == "The bell rang."
+
+
+def test_what_an_attempt_spends_is_told_when_it_answers():
+    world, spent = World("The bell rang."), list[RequestSpend]()
+    world.wiring["on_spent"] = spent.append
+    assert world.run("direct").outcome == "answered"
+    assert [one.calls for one in spent] == [1]
+
+
+def test_what_an_attempt_spends_is_told_when_it_fails():
+    world, spent = World("The bell", StreamBroken("cut")), list[RequestSpend]()
+    world.wiring["on_spent"] = spent.append
+    with pytest.raises(StreamBroken):
+        world.run("direct")
+    assert [one.calls for one in spent] == [1]
 
 
 # --- the end of the chain ---

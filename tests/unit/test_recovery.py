@@ -259,12 +259,17 @@ def test_a_request_that_cannot_be_read_by_this_release_does_not_stop_the_sweep(w
 def test_every_recovery_is_counted(world):
     counted: list[str] = []
     recovery = Recovery(
-        world.log, world.connections, world.workflow, on_recovered=counted.append, now_s=lambda: world.now_s
+        world.log,
+        world.connections,
+        world.workflow,
+        on_recovered=counted.append,
+        on_failed=lambda: counted.append("failed"),
+        now_s=lambda: world.now_s,
     )
     for _ in range(3):
         world.now_s += START_GRACE_S + 1
         recovery.recover(world.log.head(KEY), "resume")
-    assert counted == ["restarted", "ended"]
+    assert counted == ["restarted", "failed", "ended"]
 
 
 def test_a_request_that_is_deleted_during_the_sweep_is_passed_over(world):

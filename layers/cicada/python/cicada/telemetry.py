@@ -23,6 +23,7 @@ for _name in ("boto3", "botocore", "s3transfer", "urllib3"):
 LEVEL_VARIABLE = "LOG_LEVEL"
 DEFAULT_LEVEL = "INFO"
 
+# The service names the logger too, and the library's loggers must lie below it: so it is not the deployment's prefix.
 # Lambda keeps a line of a level of its own only if it has an RFC 3339 time.
 logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d", use_rfc3339=True, release=__version__)
 for _name in ("", logger.name):

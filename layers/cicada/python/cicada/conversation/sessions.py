@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -103,18 +103,30 @@ def _stored(item: Mapping[str, Any] | None) -> Stored:
         return Stored(ConversationSession(), 0)
     version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
     try:
-        rests_on = json.loads(item["rests_on"]["S"]) if "rests_on" in item else {}
-        turns = tuple(_turn(stored, rests_on) for stored in json.loads(item["turns"]["S"]))
+        turns = tuple(map(_turn, stored_turns(item)))
     except (KeyError, ValueError, TypeError) as error:
         raise StoreFault("the session was written by a newer release") from error
     return Stored(ConversationSession(turns, forgotten_until_ms), version)
+
+
+def stored_turns(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The turns of a stored session, as plain data; of those that 0.1.0 wrote it is not told what they rest on.
+
+    Raises KeyError, TypeError or ValueError if another release stores them otherwise.
+    """
+    rests_on = json.loads(item["rests_on"]["S"]) if "rests_on" in item else {}
+    turns: list[dict[str, Any]] = json.loads(item["turns"]["S"])
+    return [
+        turn | {"collections": rests_on[turn["request_id"]]} if turn["request_id"] in rests_on else turn
+        for turn in turns
+    ]
 
 
 def _without_collections(turn: ConversationTurn) -> dict[str, Any]:
     return {name: value for name, value in asdict(turn).items() if name != "collections"}
 
 
-def _turn(stored: Mapping[str, Any], rests_on: Mapping[str, Sequence[str] | None]) -> ConversationTurn:
+def _turn(stored: Mapping[str, Any]) -> ConversationTurn:
     """Raises TypeError for a turn with fields that this release does not know."""
-    collections = rests_on.get(stored["request_id"], stored.get("collections"))
+    collections = stored.get("collections")
     return ConversationTurn(**{**stored, "collections": None if collections is None else tuple(collections)})

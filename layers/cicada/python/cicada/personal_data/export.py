@@ -11,6 +11,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from pydantic import Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from cicada.conversation.sessions import stored_turns
 from cicada.corpus.passages import CorpusModel
 from cicada.delivery.ports import RequestLog, StoreFault
 from cicada.delivery.record import LogEntry, RequestHead, RequestKey
@@ -161,14 +162,9 @@ def _request(head: RequestHead, entries: Sequence[LogEntry]) -> ExportedRequest:
 
 
 def _conversation(item: Item) -> ExportedConversation:
-    rests_on = json.loads(item["rests_on"]["S"]) if "rests_on" in item else {}
-    turns = [
-        turn | {"collections": rests_on[turn["request_id"]]} if turn["request_id"] in rests_on else turn
-        for turn in json.loads(item["turns"]["S"])
-    ]
     return ExportedConversation(
         expires_at=instant(int(item["expires_at"]["N"])),
-        turns=tuple({to_camel(name): value for name, value in turn.items()} for turn in turns),
+        turns=tuple({to_camel(name): value for name, value in turn.items()} for turn in stored_turns(item)),
     )
 
 
