@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cicada_cli.deployment import Deployment, stack_names
+from cicada_cli.deployment import DEFAULT_STACK_PREFIX, STACK_PARTS, Deployment, stack_names
 from cicada_cli.request_trace import LogLine
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
@@ -54,6 +55,12 @@ def log_groups(deployment: Deployment) -> list[str]:
             if resource["ResourceType"] == "AWS::Logs::LogGroup" and resource.get("PhysicalResourceId")
         ]
     return sorted(name for name in set(groups) if not name.startswith(_NOT_OF_FUNCTIONS))
+
+
+def stack_prefix(groups: Sequence[str]) -> str:
+    """What the stacks are named by that the log groups belong to; CloudFormation names a group after its stack."""
+    named = re.compile(rf"(.+?)-(?:{'|'.join(STACK_PARTS)})-")
+    return next((match[1] for group in groups if (match := named.match(group))), DEFAULT_STACK_PREFIX)
 
 
 def _stacks(cloudformation: Any, prefix: str | None) -> list[str]:

@@ -21,7 +21,7 @@ from cicada_cli.output import complain, say, say_json
 from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
 from cicada_cli.shared_options import add_aws, add_since
 from cicada_cli.text import counted, one_line
-from cicada_cli.trace_words import attempt_words, sentence, spent_words, sums, verdict
+from cicada_cli.trace_words import attempt_words, saved_query, sentence, spent_words, sums, verdict
 
 if TYPE_CHECKING:
     from cicada_cli.log_groups import Insights
@@ -73,7 +73,7 @@ def trace(
         as_json: tell it as a JSON object.
         out: where it is shown.
     """
-    from cicada_cli.log_groups import CLIENT_CONFIG, Insights, LogsUnavailable, log_groups
+    from cicada_cli.log_groups import CLIENT_CONFIG, Insights, LogsUnavailable, log_groups, stack_prefix
 
     now_s = time.time()
     try:
@@ -103,10 +103,12 @@ def trace(
         complain(f"{len(told_of)} users' requests have this id, of {_listed(told_of)}: --asker chooses one")
     for whose in chosen:
         story = RequestTrace.of(request_id, lines, asker=whose, cut=cut)
+        query = f"{deployment.stack_prefix or stack_prefix(groups)}/{saved_query(story)}"
         if as_json:
-            say_json(plain(story))
+            say_json({**plain(story), "savedQuery": query})
         else:
             show(story, out, every_line=every_line)
+            _say(out, f"More in CloudWatch Logs Insights: the saved query {query}")
     return Exit.DONE
 
 

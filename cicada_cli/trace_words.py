@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cicada.request_trace import MOST_LINES
+from cicada.errors import CacheMiss, LimitReached, SpendingStopped
+from cicada.request_trace import MOST_LINES, NOT_FAULTS
 from cicada_cli.request_trace import AttemptTrace, LogLine, RequestTrace, TracedSpend, came_to_nothing
 from cicada_cli.text import counted
 
@@ -13,6 +14,8 @@ _SUPERSEDED = {
     "claimed": "another execution drives the request",
     "ended": "the request was over",
 }
+
+_LIMITS = (LimitReached.code, SpendingStopped.code)
 
 CUT = f" It has more lines than the {MOST_LINES:,} that a query returns: later ones but its end are missing here."
 
@@ -90,6 +93,34 @@ def _ending(story: RequestTrace) -> str:
 def sums(story: RequestTrace) -> str:
     """What the whole request took, in a line."""
     return " · ".join((counted(len(story.attempts), "attempt"), spent_words(story.spent), *_happenings(story)))
+
+
+def saved_query(story: RequestTrace) -> str:
+    """The name of the saved query that tells whether other requests met the same."""
+    return next(name for name, shows in SAVED_QUERIES.items() if shows(story))
+
+
+def _has_fallen_back(story: RequestTrace) -> bool:
+    failed = story.end.texts("failed") if story.end else ()
+    return any(not one.endswith(f" {CacheMiss.code}") for one in failed)
+
+
+def _has_ended_by_a_fault(story: RequestTrace) -> bool:
+    end = story.end
+    return end is not None and end.step == "ended" and end.text("code") not in NOT_FAULTS
+
+
+SAVED_QUERIES: dict[str, Callable[[RequestTrace], bool]] = {
+    "Refused by limits": lambda story: any(line.text("code") in _LIMITS for line in story.lines),
+    "Lost workers": lambda story: bool(story.all("recovered")),
+    "Guardrail interventions": lambda story: bool(story.all("guardrail")),
+    "Requests without an answer": _has_ended_by_a_fault,
+    "Functions that failed": lambda story: any(one.outcome == "cut_off" for one in story.attempts),
+    "Why answers fell back": _has_fallen_back,
+    "Faults by dependency": lambda story: any(line.trouble for line in story.all("fault")),
+    "Story of a request": lambda _: True,
+}
+"""The saved queries that say more of a request, each with the requests that it is for; the first that fits holds."""
 
 
 def _happenings(story: RequestTrace) -> Iterator[str]:

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cicada.errors import CacheMiss
-from cicada.request_trace import insights_query
+from cicada.request_trace import NOT_FAULTS, insights_query
 from stacks.function import CicadaFunction
 
 ACCESS_LOG = "access log"
@@ -22,8 +22,6 @@ COLLECTION_PLACEHOLDER = "PASTE-COLLECTION"
 MAX_CHARS, MAX_GROUPS = 10_000, 50
 """What CloudWatch keeps of a query at most, and how many log groups it reads."""
 MOST_ROWS = 200
-NOT_FAULTS = ("answer_blocked", "cancelled", "collection_unknown", "episode_unknown")
-"""The codes that a request can end with although nothing failed."""
 
 TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
 """The functions whose lines carry a request's id."""

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cicada import errors
+from cicada.request_trace import NOT_FAULTS
+from cicada_cli.trace_words import SAVED_QUERIES
 from cicada_local.insights.query import parse
 from stacks.findings import flat
-from stacks.queries import ACCESS_LOG, CATALOGUE, MAX_CHARS, MAX_GROUPS, NOT_FAULTS, TELLERS, full_name
+from stacks.queries import ACCESS_LOG, CATALOGUE, MAX_CHARS, MAX_GROUPS, TELLERS, full_name
 from tests.template.templates import FUNCTIONS, Resource, Synthesis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +70,10 @@ def test_requests_end_without_a_fault_by_the_codes_that_the_query_leaves_out() -
         error.code for error in kinds(errors.CicadaError) if not error.fault and error is not errors.NameUnknown
     }
     assert harmless - REFUSALS == set(NOT_FAULTS)
+
+
+def test_the_queries_that_a_trace_names_are_saved() -> None:
+    assert set(SAVED_QUERIES) <= {query.name for query in CATALOGUE}
 
 
 def test_the_documentation_lists_every_query() -> None:

@@ -16,7 +16,7 @@ from cicada_cli.argument_types import duration
 from cicada_cli.exits import UsageError
 from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
 from cicada_cli.trace import canonical, ends_query, plain, show
-from cicada_cli.trace_words import sentence, sums, verdict
+from cicada_cli.trace_words import saved_query, sentence, sums, verdict
 
 REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 BEGAN_MS = 1_795_228_800_000
@@ -245,6 +245,28 @@ def test_the_traceback_of_a_failure_that_a_step_tells_of_is_left_out_in_brief() 
 )
 def test_the_verdict(lines: Sequence[LogLine], told: str) -> None:
     assert verdict(story(lines)) == told
+
+
+@pytest.mark.parametrize(
+    ("lines", "query"),
+    [
+        (RAG, "Story of a request"),
+        (FALLEN, "Why answers fell back"),
+        (KILLED, "Lost workers"),
+        ([*KILLED[:3], complete(900, 2, ["rag", "direct"], "w-2", "rag: worker_died")], "Functions that failed"),
+        ([*accepted(), complete(900, 2, ["cag", "rag"], "w-2", "cag: cache_miss")], "Story of a request"),
+        ([*RAG, FALLEN[8]], "Faults by dependency"),
+        ([*accepted(), line(40, "ended", code="all_strategies_failed")], "Requests without an answer"),
+        ([*accepted(), line(40, "ended", code="cancelled")], "Story of a request"),
+        (
+            [*RAG[:3], line(40, "guardrail", outcome="blocked"), line(41, "ended", code="answer_blocked")],
+            "Guardrail interventions",
+        ),
+        ([line(0, message="question refused by a limit", level="WARNING", code="limit_reached")], "Refused by limits"),
+    ],
+)
+def test_the_saved_query_that_shows_more(lines: Sequence[LogLine], query: str) -> None:
+    assert saved_query(story(lines)) == query
 
 
 def test_a_request_without_an_end_is_said_to_have_none() -> None:

@@ -160,6 +160,7 @@ def test_the_story_is_told_from_the_functions_own_log_groups(house: House, capsy
     out = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[2] for line in out if "\t" in line] == ["accepted", "attempt", "complete"]
     assert any(line.startswith("Answered by rag, grounded, in 0.0") for line in out)
+    assert out[-1].endswith(" Traced/Story of a request")
 
 
 def test_for_machines_it_is_one_object(house: House, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,6 +168,7 @@ def test_for_machines_it_is_one_object(house: House, capsys: pytest.CaptureFixtu
     assert main(["trace", REQUEST, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["outcome"], told["answeredBy"], len(told["lines"])) == ("complete", "rag", 3)
+    assert told["savedQuery"] == "Traced/Story of a request"
     assert all("Logs" in line["logGroup"] for line in told["lines"])
 
 
@@ -179,6 +181,7 @@ def test_another_deployment_whose_prefix_begins_alike_is_left_out(
         groups = log_groups.log_groups(deployment)
         others = log_groups.log_groups(replace(deployment, stack_prefix="Traced-Dev"))
     assert len(groups) == len(others) == 1
+    assert (log_groups.stack_prefix(groups), log_groups.stack_prefix(others)) == ("Traced", "Traced-Dev")
     assert groups != others
 
 

@@ -56,6 +56,9 @@ and, if an attempt's worker wrote it, ``strategy``:
 - ``kept``: where (cache, conversation)
 """
 
+NOT_FAULTS = ("answer_blocked", "cancelled", "collection_unknown", "episode_unknown")
+"""The codes that a request can end with although nothing failed."""
+
 MOST_LINES = 10_000
 """The most lines that a query returns: CloudWatch's limit."""
 
