@@ -53,7 +53,7 @@ class DeployedFunctions:
             architecture=found.architectures[0],
             reserved_concurrency=found.reserved_concurrency,
             role=found.role,
-            log_level=_log_level(getattr(found, LOGGING, {})),
+            **_log_levels(getattr(found, LOGGING, {})),
             asynchronous=replace(
                 EVENT_INVOKE_CONFIGS.get(found.function_name, AsyncConfig()),
                 dead_letter=getattr(found, DEAD_LETTERS, ""),
@@ -80,10 +80,11 @@ def reserved_concurrency() -> int:
     return sum(int(function.reserved_concurrency or 0) for function in functions)
 
 
-def _log_level(logging: Mapping[str, str]) -> str | None:
+def _log_levels(logging: Mapping[str, str]) -> dict[str, Any]:
     if logging.get("LogFormat") != JSON_FORMAT:
-        return None
-    return logging.get("ApplicationLogLevel", DEFAULT_LEVEL)
+        return {}
+    own, system = (logging.get(f"{kind}LogLevel", DEFAULT_LEVEL) for kind in ("Application", "System"))
+    return {"log_level": own, "system_log_level": system}
 
 
 def lookup_api(api_id: str, stage_name: str) -> ApiConfig | None:

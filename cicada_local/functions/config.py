@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cicada_local.functions.log_levels import DEFAULT_LEVEL
+
 Permits = Callable[[str, str], bool]
 """Whether a function, by its ARN, may be invoked by a service for one of its resources, by that one's ARN."""
 
@@ -66,7 +68,8 @@ class FunctionConfig:
     """The ARN of its execution role; its credentials are among the variables that the local cloud adds."""
     log_level: str | None = None
     """The application log level of a function with the JSON log format; None with the text format."""
-
+    system_log_level: str = DEFAULT_LEVEL
+    """The same of Lambda's own lines."""
     asynchronous: AsyncConfig = field(default_factory=AsyncConfig)
     """Asks for no new environments when it changes."""
 
@@ -89,6 +92,7 @@ class FunctionConfig:
             "runtime": self.runtime,
             "role": self.role,
             "log_level": self.log_level,
+            "system_log_level": self.system_log_level,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

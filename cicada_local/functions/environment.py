@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cicada_local.functions import system_logs
 from cicada_local.functions.config import FunctionConfig
 from cicada_local.functions.log_levels import passes
 from cicada_local.functions.logs import TAIL_BYTES, new_stream
@@ -147,7 +148,7 @@ class Environment:
     def begin(self, request_id: str) -> None:
         """Start an invocation's part of the log."""
         self._recent.clear()
-        self.write_log(f"START RequestId: {request_id} Version: $LATEST")
+        self.write_log(system_logs.start(self.config, request_id))
 
     async def run(self, invocation: Invocation, timeout_s: float) -> RunOutcome:
         """Run one invocation to its end. The process is left as it is: kill it unless it responded."""
@@ -198,8 +199,10 @@ class Environment:
             self._lifeline = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def write_log(self, message: str) -> None:
-        """Add a line of the platform to the log."""
+    def write_log(self, message: str | None) -> None:
+        """Add a line to the log, if there is one."""
+        if message is None:
+            return
         self._recent += f"{message}\n".encode()
         del self._recent[:-TAIL_BYTES]
         self._log(self.stream, message)

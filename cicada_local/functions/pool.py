@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,6 +11,7 @@ from typing import Any
 
 from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.faults import Faults
+from cicada_local.functions import system_logs
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.environment import Environment, Exited, InitOutcome, OutOfMemory, RunOutcome, TimedOut
 from cicada_local.functions.runtime_api import InitFailed, Invocation, Ready, Responded
@@ -139,14 +139,13 @@ class FunctionPool:
         begun = time.monotonic()
         environment = await self._launch(config)
         self._live.add(environment)
-        environment.write_log(f"INIT_START Runtime Version: {config.runtime}")
+        environment.write_log(system_logs.init_start(config))
         delay_s = (self._faults.take("functions.slow_start", function=self._name) or {}).get("delay_ms", 0) / 1000
         await asyncio.sleep(min(delay_s, limit_s))
         outcome = await environment.initialise(max(limit_s - delay_s, 0))
         init_ms = (time.monotonic() - begun) * 1000
         if not isinstance(outcome, Ready):
-            status = "timeout" if isinstance(outcome, TimedOut) else f"error\tError Type: {_error_type(outcome)}"
-            environment.write_log(f"INIT_REPORT Init Duration: {init_ms:.2f} ms\tPhase: {phase}\tStatus: {status}")
+            environment.write_log(system_logs.init_report(config, phase, init_ms, _ended(outcome)))
         return environment, outcome, init_ms
 
     async def _run_in(self, environment: Environment, invocation: Invocation) -> RunOutcome:
@@ -172,35 +171,25 @@ class FunctionPool:
     ) -> InvokeResult:
         """Count and log how an invocation ended, and say it as ``Invoke`` does."""
         duration_ms = (time.monotonic() - begun) * 1000
-        payload, status = b"", ""
+        payload, function_error = b"", "Unhandled"
         match outcome:
             case Responded(payload=payload, failed=failed):
                 function_error = "Unhandled" if failed else None
             case InitFailed(payload=payload):
-                function_error, status = "Unhandled", f"error\tError Type: {_error_type(outcome)}"
+                pass
             case _:
-                function_error = "Unhandled"
                 reason = _reason(outcome, environment.config)
                 payload = json.dumps(
                     {"errorType": _error_type(outcome), "errorMessage": f"RequestId: {request_id} Error: {reason}"}
                 ).encode()
-                status = "timeout" if isinstance(outcome, TimedOut) else f"error\tError Type: {_error_type(outcome)}"
                 environment.write_log(f"RequestId: {request_id} Error: {reason}")
         self._metrics.concluded(self._name, duration_ms, failed=function_error is not None)
         self.stats.errors += function_error is not None
         self.stats.timeouts += isinstance(outcome, TimedOut)
         self.stats.exits += isinstance(outcome, Exited | OutOfMemory)
-        environment.write_log(f"END RequestId: {request_id}")
-        report = [
-            f"REPORT RequestId: {request_id}",
-            f"Duration: {duration_ms:.2f} ms",
-            f"Billed Duration: {math.ceil(duration_ms + (init_ms or 0))} ms",
-            f"Memory Size: {environment.config.memory_mb} MB",
-            f"Max Memory Used: {environment.peak_mb} MB",
-            *([f"Init Duration: {init_ms:.2f} ms"] if init_ms is not None else []),
-            *([f"Status: {status}"] if status else []),
-        ]
-        environment.write_log("\t".join(report))
+        config, ended = environment.config, _ended(outcome)
+        environment.write_log(system_logs.runtime_done(config, request_id, duration_ms, ended))
+        environment.write_log(system_logs.report(config, request_id, duration_ms, init_ms, environment.peak_mb, ended))
         return InvokeResult(200, payload, function_error, log=environment.log_tail(), request_id=request_id)
 
     def _take_idle(self, config: FunctionConfig) -> Environment | None:
@@ -233,6 +222,15 @@ class FunctionPool:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
+
+
+def _ended(outcome: InitOutcome | RunOutcome) -> system_logs.Ended:
+    match outcome:
+        case Responded(failed=failed):
+            return system_logs.RAISED if failed else system_logs.SUCCESS
+        case TimedOut():
+            return system_logs.TIMED_OUT
+    return system_logs.failed(_error_type(outcome))
 
 
 def _error_type(outcome: InitOutcome | RunOutcome) -> str:

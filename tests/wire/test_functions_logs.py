@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cicada_local.functions.log_levels import passes
+from cicada_local.functions.log_levels import LEVELS, passes
 from tests.wire.functions_cloud import ROOT, Cloud
 
 
@@ -88,6 +88,44 @@ LINES = """
 """
 
 
+EVENTS = (
+    ("INFO", "initStart"),
+    ("INFO", "start"),
+    ("DEBUG", "runtimeDone success"),
+    ("INFO", "report success"),
+    ("INFO", "start"),
+    ("WARN", "runtimeDone error"),
+    ("WARN", "report error"),
+    ("INFO", "start"),
+    ("WARN", "runtimeDone timeout"),
+    ("WARN", "report timeout"),
+)
+"""Lambda's own lines of three invocations, with their levels."""
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARN"])
+def test_with_the_json_format_lambdas_own_lines_are_events_of_a_level(cloud: Cloud, level: str) -> None:
+    source = """
+        import time
+
+        def handler(event, context):
+            if event == "raise":
+                raise KeyError("x")
+            time.sleep(event)
+    """
+    cloud.deploy(source, log_level="TRACE", system_log_level=level, timeout_s=0.5)
+    ids = [cloud.invoke(event)["ResponseMetadata"]["RequestId"] for event in (0, "raise", 60)]
+    messages = (line.split(" ", 2)[2] for line in cloud.log().splitlines() if line.startswith("20"))
+    events = [json.loads(message) for message in messages if '"platform.' in message]
+    kinds = [f"{one['type'].removeprefix('platform.')} {one['record'].get('status', '')}".strip() for one in events]
+    assert kinds == [kind for of, kind in EVENTS if LEVELS.index(of) >= LEVELS.index(level)]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one["time"]) for one in events)
+    reports = [one["record"] for one in events if one["type"] == "platform.report"]
+    assert [one["requestId"] for one in reports] == ids[-len(reports) :]
+    assert all(one["metrics"]["memorySizeMB"] == 256 for one in reports)
+    assert [("initDurationMs" in one["metrics"]) for one in reports] == [True, False, False][-len(reports) :]
+
+
 @pytest.mark.parametrize(
     ("level", "kept"),
     [
@@ -102,7 +140,8 @@ LINES = """
 def test_lines_below_the_functions_level_are_dropped(cloud: Cloud, level: str | None, kept: int) -> None:
     cloud.deploy(LINES, log_level=level)
     tail = base64.b64decode(cloud.invoke(LogType="Tail")["LogResult"]).decode()
-    written = [line for line in tail.splitlines() if line.startswith("{") or line == "no JSON"]
+    own = [line for line in tail.splitlines() if '"type": "platform.' not in line]
+    written = [line for line in own if line.startswith("{") or line == "no JSON"]
     assert len(written) == kept
     assert all("error" in line or "another" in line for line in written[:2])
 
