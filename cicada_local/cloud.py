@@ -37,7 +37,7 @@ from cicada_local.front import Front
 from cicada_local.functions import FunctionConfig, FunctionService, Permits, ServiceLimits
 from cicada_local.functions.errors import RoleRefused
 from cicada_local.gateway import GatewayControl, WebSocketGateway
-from cicada_local.insights import Insights, function_groups
+from cicada_local.insights import GroupLogs, Insights, function_groups
 from cicada_local.issuer import Issuer
 from cicada_local.kendra import Kendra
 from cicada_local.motoserver import MotoServer
@@ -153,6 +153,7 @@ class Cloud:
             faults=self.faults,
             permits=_permits("apigateway.amazonaws.com"),
             count=sources.GatewayMetrics(metrics),
+            log=GroupLogs(places.logs).write,
         )
         calls = CallLog()
         page = CloudFront(

@@ -15,7 +15,7 @@ from cicada_local.deploy import TOOLKIT_STACK
 from cicada_local.functions.async_events import DEAD_LETTERS
 from cicada_local.functions.config import AsyncConfig, FunctionConfig, Layer
 from cicada_local.functions.log_levels import DEFAULT_LEVEL, JSON_FORMAT, LOGGING
-from cicada_local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
+from cicada_local.gateway.config import AccessLog, ApiConfig, AuthorizerConfig, RouteConfig
 from cicada_local.places import ACCOUNT_ID, REGION
 
 _INVOKED = re.compile(r"/functions/(arn:[^/]+)/invocations$")
@@ -109,7 +109,14 @@ def lookup_api(api_id: str, stage_name: str) -> ApiConfig | None:
         region=REGION,
         account_id=ACCOUNT_ID,
         stage_variables=api.stages[stage_name].get("StageVariables", {}),
+        access_log=_access_log(api.stages[stage_name].get("AccessLogSettings", {})),
     )
+
+
+def _access_log(settings: Mapping[str, str]) -> AccessLog | None:
+    if "DestinationArn" not in settings or "Format" not in settings:
+        return None
+    return AccessLog(settings["DestinationArn"].split(":log-group:", 1)[1].removesuffix(":*"), settings["Format"])
 
 
 def _integrated_function(api: DeployedApi, route: Mapping[str, Any]) -> str:

@@ -19,9 +19,11 @@ from cicada_local.gateway.policy import PolicyInvalid, decide
 class Refused(Exception):
     """The client may not connect: the upgrade is answered with this status."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, *, authorizer_status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.authorizer_status = authorizer_status
+        """How the authorizer itself ended; None where none was asked."""
 
 
 async def authorize(
@@ -42,19 +44,19 @@ async def authorize(
         result = await integrations.call(authorizer.function_arn, event, source)
     except IntegrationFailed as error:
         if error.error_message == "Unauthorized":
-            raise Refused(401, "Unauthorized") from error
-        raise Refused(500, "Internal server error") from error
+            raise Refused(401, "Unauthorized", authorizer_status=401) from error
+        raise Refused(500, "Internal server error", authorizer_status=500) from error
     latency_ms = int((time.monotonic() - begun) * 1000)
     if not isinstance(result, dict) or len(json.dumps(result)) > limits.authorizer_result_bytes:
-        raise Refused(500, "Internal server error")
+        raise Refused(500, "Internal server error", authorizer_status=200)
     try:
         decision = decide(result.get("policyDocument"), "execute-api:Invoke", event["methodArn"])
         context = _context(result.get("context") or {})
         principal = result["principalId"]
     except (PolicyInvalid, TypeError, KeyError) as error:
-        raise Refused(500, "Internal server error") from error
+        raise Refused(500, "Internal server error", authorizer_status=200) from error
     if decision != "allow":
-        raise Refused(403, "Forbidden")
+        raise Refused(403, "Forbidden", authorizer_status=200)
     return {**context, "principalId": str(principal), "integrationLatency": latency_ms}
 
 

@@ -28,6 +28,16 @@ class RouteConfig:
 
 
 @dataclass(frozen=True)
+class AccessLog:
+    """Where and how a stage logs its connects, messages and disconnects."""
+
+    group: str
+    """The log group's name."""
+    form: str
+    """A line, with ``$context`` variables."""
+
+
+@dataclass(frozen=True)
 class ApiConfig:
     """One stage of a WebSocket API."""
 
@@ -39,6 +49,7 @@ class ApiConfig:
     region: str = "us-east-1"
     account_id: str = "123456789012"
     stage_variables: Mapping[str, str] = field(default_factory=dict)
+    access_log: AccessLog | None = None
 
     @property
     def domain_name(self) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from aiohttp import web
 
 from cicada_local.faults import Faults
 from cicada_local.functions.config import Permits, permit_all
+from cicada_local.gateway import access_log
 from cicada_local.gateway.authorizer import Refused, authorize
 from cicada_local.gateway.callback import CallbackApi
 from cicada_local.gateway.config import ApiConfig, Limits
@@ -24,6 +25,7 @@ from cicada_local.gateway.routing import select_route
 from cicada_local.gateway.websocket import ABNORMAL_END, HandshakeInvalid, WebSocket, accept, check_handshake
 
 _GOING_AWAY = 1001
+_NO_ROUTE = 403
 _CLOSING_S = 1.0
 """How long clients may take to answer a close frame when the gateway itself closes."""
 _ERROR_TYPES = {401: "UnauthorizedException", 403: "ForbiddenException", 426: "UpgradeRequiredException"}
@@ -41,6 +43,7 @@ class WebSocketGateway:
         limits: Limits | None = None,
         permits: Permits = permit_all,
         count: Callable[[str, str, str], None] = lambda *_: None,
+        log: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         """
         Args:
@@ -49,10 +52,12 @@ class WebSocketGateway:
             permits: whether the function's policy lets a route or an authorizer invoke it.
             faults: where the ``gateway.`` faults are armed.
             count: told of each metric of API Gateway's that rises by one, with the API's id and stage.
+            log: told of each line of an access log, after the log group's name.
             limits: Amazon's, where not given.
         """
         self._lookup = lookup
         self._count = count
+        self._log = log
         self._limits = limits or Limits()
         self._integrations = Integrations(invoke, permits, self._limits.integration_timeout_s)
         self.connections = Connections()
@@ -126,13 +131,15 @@ class WebSocketGateway:
         if route is None:
             return client, None
         if route.authorizer is not None:
-            context = await authorize(self._integrations, route.authorizer, client, upgrade, self._limits)
+            try:
+                context = await authorize(self._integrations, route.authorizer, client, upgrade, self._limits)
+            except Refused as refused:
+                self._logged(client, connect_event(client, upgrade), access_log.refused(refused))
+                raise
             client = replace(client, authorizer=context)
         try:
-            event, source = connect_event(client, upgrade), api.route_arn("$connect")
-            response = await self._integrations.proxy(route.function_arn, event, source)
+            response = await self._proxy(client, "$connect", connect_event(client, upgrade))
         except IntegrationFailed as error:
-            self._counted(client, "IntegrationError")
             raise Refused(error.status, "Internal server error") from error
         if not response.succeeded:
             raise _ConnectRefused(response)
@@ -179,18 +186,38 @@ class WebSocketGateway:
         route_key = select_route(client.api.routes, client.api.route_selection_expression, body)
         if route_key is None:
             self._counted(client, "ClientError")
+            self._logged(client, message_event(client, "", request_id, body), {"status": _NO_ROUTE})
             self._reply(connection, _error("Forbidden", client.connection_id, request_id))
             return
         route = client.api.routes[route_key]
         try:
-            event = message_event(client, route_key, request_id, body)
-            response = await self._integrations.proxy(route.function_arn, event, client.api.route_arn(route_key))
+            response = await self._proxy(client, route_key, message_event(client, route_key, request_id, body))
         except IntegrationFailed:
-            self._counted(client, "IntegrationError")
             self._reply(connection, _error("Internal server error", client.connection_id, request_id))
             return
         if route.two_way and response.body:
             self._reply(connection, response.body)
+
+    async def _proxy(self, client: Client, route_key: str, event: dict[str, Any]) -> ProxyResponse:
+        """Run a route's integration. Raises IntegrationFailed, which is counted."""
+        begun, function_arn = time.monotonic(), client.api.routes[route_key].function_arn
+
+        def took() -> dict[str, int]:
+            return {"integrationLatency": round((time.monotonic() - begun) * 1000)}
+
+        try:
+            response = await self._integrations.proxy(function_arn, event, client.api.route_arn(route_key))
+        except IntegrationFailed as error:
+            self._counted(client, "IntegrationError")
+            self._logged(client, event, access_log.failed(error) | took())
+            raise
+        self._logged(client, event, access_log.answered(response) | took())
+        return response
+
+    def _logged(self, client: Client, event: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
+        stage = client.api.access_log
+        if stage is not None:
+            self._log(stage.group, access_log.access_line(stage.form, event["requestContext"], outcome))
 
     def _counted(self, client: Client, name: str) -> None:
         self._count(name, client.api.api_id, client.api.stage)
@@ -204,8 +231,12 @@ class WebSocketGateway:
         route = client.api.routes.get("$disconnect")
         if route is not None:
             event, source = disconnect_event(client, code, reason), client.api.route_arn("$disconnect")
-            with contextlib.suppress(IntegrationFailed):
+            outcome: dict[str, Any] = {"status": 200, "integrationStatus": 200}
+            try:
                 await self._integrations.call(route.function_arn, event, source)
+            except IntegrationFailed as error:
+                outcome = access_log.failed(error)
+            self._logged(client, event, outcome)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -21,11 +21,15 @@ class IntegrationFailed(Exception):
     """The function failed, was refused, or returned what is no proxy response."""
 
     status = 502
+    response_type = "INTEGRATION_FAILURE"
+    """API Gateway's name for it."""
 
-    def __init__(self, message: str, *, error_message: str | None = None) -> None:
+    def __init__(self, message: str, *, error_message: str | None = None, lambda_status: int | None = 200) -> None:
         super().__init__(message)
         self.error_message = error_message
         """What the function raised, where it raised."""
+        self.lambda_status = lambda_status
+        """What Lambda answered to the invocation; None where it was not asked, or did not answer in time."""
 
 
 class IntegrationRefused(IntegrationFailed):
@@ -38,6 +42,7 @@ class IntegrationTimedOut(IntegrationFailed):
     """The function took longer than the gateway waits; it goes on, and what it returns is lost."""
 
     status = 504
+    response_type = "INTEGRATION_TIMEOUT"
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,14 @@ class Integrations:
             IntegrationFailed: in each of its ways.
         """
         if not self._permits(function_arn, source_arn):
-            raise IntegrationRefused(f"Invalid permissions on Lambda function: {source_arn} may not invoke it")
+            refused = f"Invalid permissions on Lambda function: {source_arn} may not invoke it"
+            raise IntegrationRefused(refused, lambda_status=403)
         task = asyncio.create_task(self._payload(function_arn, json.dumps(event).encode()))
         self._running.add(task)
         task.add_done_callback(self._finished)
         done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
         if not done:
-            raise IntegrationTimedOut(f"no response within {self._timeout_s:g} s")
+            raise IntegrationTimedOut(f"no response within {self._timeout_s:g} s", lambda_status=None)
         try:
             return json.loads(task.result())
         except ValueError as error:
@@ -116,7 +122,7 @@ class Integrations:
         try:
             result = await self._invoke(function_arn, payload)
         except LambdaApiError as error:
-            raise IntegrationFailed(f"{error.type_}: {error}") from error
+            raise IntegrationFailed(f"{error.type_}: {error}", lambda_status=error.status) from error
         if result.function_error is not None:
             raise IntegrationFailed("the function failed", error_message=_error_message(result.payload))
         return result.payload

@@ -5,7 +5,7 @@ How the local cloud mounts it::
     Insights(lambda: function_groups(places.logs), faults)     # a service of the front server
 """
 
-from cicada_local.insights.groups import function_groups
+from cicada_local.insights.groups import GroupLogs, function_groups
 from cicada_local.insights.server import Insights
 
-__all__ = ["Insights", "function_groups"]
+__all__ = ["GroupLogs", "Insights", "function_groups"]

@@ -6,12 +6,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cicada_local.functions.logs import FunctionLog
+
+_STREAM = "b026324c6904b2a9cb4b88d6d61c81d1"
+
+
+class GroupLogs:
+    """Writes the logs of services, such as an API's access log: a file for each group."""
+
+    def __init__(self, logs: Path) -> None:
+        """``logs``: the folder of the log files."""
+        self._logs = logs
+        self._files: dict[str, FunctionLog] = {}
+
+    def write(self, group: str, line: str) -> None:
+        """Append an event to a group."""
+        if group not in self._files:
+            self._files[group] = FunctionLog(_group_file(self._logs, group))
+        self._files[group].write(_STREAM, line)
+
+
+def _group_file(logs: Path, group: str) -> Path:
+    return logs / f"{group.strip('/').replace('/', '.')}.log"
+
 
 def function_groups(logs: Path) -> Mapping[str, tuple[Path, ...]]:
-    """The deployed log groups by name, each with the log files of the functions that write to it.
+    """The deployed log groups by name, each with its own log file and those of the functions that write to it.
 
     Args:
-        logs: the folder of the functions' log files, which are named after their functions.
+        logs: the folder of the log files: those of functions are named after their functions.
     """
     from cicada_local import deployed
 
@@ -25,7 +48,7 @@ def function_groups(logs: Path) -> Mapping[str, tuple[Path, ...]]:
             if name is None:
                 continue
             if resource["Type"] == "AWS::Logs::LogGroup":
-                found.setdefault(name, [])
+                found.setdefault(name, []).append(_group_file(logs, name))
             elif resource["Type"] == "AWS::Lambda::Function":
                 group = _group(resource.get("Properties", {}), physical) or f"/aws/lambda/{name}"
                 found.setdefault(group, []).append(logs / f"{name}.log")

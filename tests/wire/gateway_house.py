@@ -48,6 +48,7 @@ class House:
     ) -> None:
         self.faults = Faults()
         self.counted: list[str] = []
+        self.logged: list[str] = []
         self.events: dict[str, list[Event]] = {}
         self.functions: dict[str, Callable[[Event], Any]] = {}
         self.api = ApiConfig(
@@ -70,6 +71,7 @@ class House:
             limits=limits,
             permits=permits,
             count=lambda name, api_id, stage: self.counted.append(f"{api_id}/{stage} {name}"),
+            log=lambda group, line: self.logged.append(f"{group}: {line}"),
         )
         self.control = GatewayControl(self.gateway)
         self._loop = asyncio.new_event_loop()
