@@ -171,7 +171,8 @@ class FunctionPool:
     ) -> InvokeResult:
         """Count and log how an invocation ended, and say it as ``Invoke`` does."""
         duration_ms = (time.monotonic() - begun) * 1000
-        payload, function_error = b"", "Unhandled"
+        payload = b""
+        function_error: str | None = "Unhandled"
         match outcome:
             case Responded(payload=payload, failed=failed):
                 function_error = "Unhandled" if failed else None
