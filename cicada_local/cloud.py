@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -143,6 +144,7 @@ class Cloud:
         self._schedules = schedules.Schedules(
             schedules.deployed_rules,
             functions.invoke,
+            now=lambda: datetime.fromtimestamp(metrics.clock.now(), UTC),
             permits=_permits("events.amazonaws.com"),
             targets=targets,
         )
