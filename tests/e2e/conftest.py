@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import threading
-import time
 import uuid
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.e2e.plain_client import Socket
 from tests.e2e.searched_cloud import SearchedCloud
+from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 DENIED, BLOCKED = "boondoggle", "The guardrail does not let me answer that."
 """A word that no other test says, and what the deployment's guardrail says of it."""
-ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
 LONGEST_FIRST = (
     *(
@@ -50,53 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     ours.sort(key=lambda item: places.get(item.path.stem, len(places)))
     items[:] = [*(item for item in items if here not in item.path.parents), *ours]
-
-
-class Issuer:
-    """Signs tokens, and publishes the key that proves it."""
-
-    rsa_kid = "k2"
-    """Names another published key, with which no token is signed."""
-
-    def __init__(self) -> None:
-        self.tokens: list[str] = []
-        """Every token that was signed."""
-        self.subjects: set[str] = set()
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        ours = json.loads(ECAlgorithm.to_jwk(self._key.public_key())) | {"kid": "k1", "alg": "ES256", "use": "sig"}
-        another = rsa.generate_private_key(65537, 2048).public_key()
-        keys = [ours, json.loads(RSAAlgorithm.to_jwk(another)) | {"kid": self.rsa_kid, "use": "sig"}]
-        document = json.dumps({"keys": keys}).encode()
-
-        class Keys(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.end_headers()
-                self.wfile.write(document)
-
-            def log_message(self, *args: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Keys)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.jwks_url = f"http://127.0.0.1:{self._server.server_port}/jwks.json"
-
-    def token(self, subject: str = "mara", *, lasts_s: float = 600, kid: str = "k1", **claims: Any) -> str:
-        values: dict[str, Any] = {
-            "sub": subject,
-            "iss": ISSUER,
-            "aud": AUDIENCE,
-            "iat": int(time.time()),
-            "exp": int(time.time() + lasts_s),
-        } | claims
-        token = jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
-        self.tokens.append(token)
-        self.subjects.add(values["sub"])
-        return token
-
-    def close(self) -> None:
-        self._server.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -309,7 +309,7 @@ def test_a_write_whose_acknowledgement_is_lost_doubles_nothing():
     assert types(world.events()).count("attempt") == 1
 
 
-def test_an_attempt_that_cannot_be_begun_while_the_store_is_down_leaves_the_request_to_the_next_strategy():
+def test_an_attempt_that_cannot_be_begun_while_the_store_is_down_leaves_the_request_to_the_next_strategy(caplog):
     world = World("never")
 
     def before(operation):
@@ -320,6 +320,8 @@ def test_an_attempt_that_cannot_be_begun_while_the_store_is_down_leaves_the_requ
         world.run()
     world.log.before = lambda operation: None
     assert types(world.events()) == ["accepted"]
+    told = [(line.dependency, line.why) for line in caplog.records if getattr(line, "step", "") == "fault"]
+    assert set(told) == {("log", "down")}
 
 
 def test_a_store_that_stays_down_fails_the_attempt_and_shows_nothing_unstored():

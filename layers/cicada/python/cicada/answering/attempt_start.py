@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from cicada.delivery.ports import Conflict, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES
 from cicada.delivery.record import Commit, Question, RequestHead, RequestKey
 from cicada.errors import DeliveryUnavailable, RequestUnknown
+from cicada.request_trace import log_event
+
+logger = logging.getLogger(__name__)
 
 CLOSING_RESERVE_S = 8.0
 """Seconds at the end of a worker's time that are reserved for storing and posting the last events."""
@@ -36,10 +40,11 @@ class Late:
 
 @contextmanager
 def store_required() -> Iterator[None]:
-    """Raise DeliveryUnavailable in place of StoreFault."""
+    """Raise DeliveryUnavailable in place of StoreFault, and log what the table said."""
     try:
         yield
     except StoreFault as fault:
+        _log_fault(fault)
         raise DeliveryUnavailable(str(fault)) from fault
 
 
@@ -89,11 +94,17 @@ class AttemptStarter:
                 return Begun(self._log.commit(head, commit), commit)
             except Conflict as conflict:
                 head, entries = conflict.head, conflict.entries
-            except StoreFault:
+            except StoreFault as fault:
+                _log_fault(fault)
                 head, entries = self._log.read(task.key)
             if has_landed(commit, head, entries):
                 return Begun(head, commit)
         raise DeliveryUnavailable("the attempt could not be begun")
+
+
+def _log_fault(fault: StoreFault) -> None:
+    message = "the request could not be read or written"
+    log_event(logger, "fault", message, level=logging.WARNING, dependency="log", why=str(fault))
 
 
 def _as_created(key: RequestKey) -> RequestHead:
