@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote
 
+from aiohttp import web
+
 _KEPT = 20_000
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 _MODEL = re.compile(r"^/model/([^/]+)/(converse-stream|converse|invoke-with-response-stream|invoke)$")
@@ -36,6 +38,10 @@ _TARGETS = {  # the prefix of X-Amz-Target, before any version
     "AWSKendraFrontendService": "kendra",
     "GraniteServiceVersion20100801": "cloudwatch",
 }
+
+
+QUOTA_TOKENS = web.ResponseKey("quota_tokens", int)
+"""Under which a model's response tells how many tokens of the quota the call took."""
 
 
 @dataclass(frozen=True)

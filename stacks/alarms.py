@@ -1,23 +1,35 @@
-"""Alarms for the operator, sent by e-mail. They cost by the month, so a setting asks for them."""
+"""Alarms for the operator, sent by e-mail: the objectives, and what breaks. They cost by the month, so a setting asks
+for them."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cicada.metrics import (
+    ANSWERS_COMPLETE,
+    ANSWERS_FELL_BACK,
     BREAKER_OPENED,
+    COST_USD,
     DIMENSION,
     DOCUMENTS_NOT_PREPARED,
     DOCUMENTS_QUARANTINED,
+    FIRST_CHUNK,
     ISSUER_UNAVAILABLE,
     LIMITS_REACHED,
     NAMESPACE,
+    REQUESTS_FAILED,
     REQUESTS_RECOVERED,
     Metric,
 )
@@ -25,8 +37,29 @@ from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
 from stacks.ingest import IngestStack
+from stacks.settings import Settings
 
-_PERIOD = Duration.minutes(5)
+_SOON = Duration.minutes(5)
+_WINDOW = Duration.minutes(15)
+_MAINTENANCE_HOURS = 26
+"""Two more than from one run to the next."""
+_CAPACITY = {"Service": "Lambda", "Type": "Resource", "Resource": "ConcurrentExecutions", "Class": "None"}
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """What one alarm watches. It is in alarm from the threshold on, in each of its periods."""
+
+    value: cloudwatch.IMetric
+    tells: str
+    threshold: float = 1
+    periods: int = 1
+    comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+
+
+def runbook(name: str) -> str:
+    """The file of an alarm's runbook: ``AnswersMissing`` is in ``answers-missing.md``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() + ".md"
 
 
 class Alarms(Construct):
@@ -37,8 +70,8 @@ class Alarms(Construct):
         scope: Construct,
         id: str,
         *,
+        settings: Settings,
         email: str,
-        prefix: str,
         data: DataStack,
         answering: AnsweringStack,
         ingest: IngestStack,
@@ -48,14 +81,33 @@ class Alarms(Construct):
         Args:
             scope: the stack.
             id: the construct's id.
+            settings: the deployer's, with the objectives.
             email: who is told; AWS asks for a confirmation first.
-            prefix: the deployment's, which its own metrics carry.
             data: has the API and the table.
             answering: has the functions and the workflow.
             ingest: has those that load documents.
         """
         super().__init__(scope, id)
-        self._prefix = prefix
+        self._settings = settings
+        self._data = data
+        self._answering = answering
+        self._ingest = ingest
+        tell = actions.SnsAction(self._topic(email))
+        for name, watch in self._watches():
+            alarm = cloudwatch.Alarm(
+                self,
+                name,
+                alarm_name=f"{settings.stack_prefix}-{name}",
+                metric=watch.value,
+                threshold=watch.threshold,
+                evaluation_periods=watch.periods,
+                comparison_operator=watch.comparison,
+                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+                alarm_description=f"{watch.tells}. Runbook: {settings.runbooks}/{runbook(name)}",
+            )
+            alarm.add_alarm_action(tell)
+
+    def _topic(self, email: str) -> sns.Topic:
         # Alarms carry no customer's data: the topic needs no key of ours, nor CloudWatch a right to it.
         topic = sns.Topic(self, "Topic", display_name="Cicada", enforce_ssl=True)
         topic.add_to_resource_policy(
@@ -71,101 +123,258 @@ class Alarms(Construct):
             topic,
             {"Serverless-SNSRedrivePolicy": "SNS retries e-mail by itself; a queue would hold what nobody reads."},
         )
-        machine = answering.workflow.machine
-        watched = {
-            "AnswersFailed": (machine.metric_failed(period=_PERIOD), "Every strategy failed for some requests"),
-            "AnswersTimedOut": (machine.metric_timed_out(period=_PERIOD), "Some answers ran into the workflow's limit"),
-            "AnswersThrottled": (
-                answering.answer.function.metric_throttles(period=_PERIOD),
-                "More answers were wanted than the concurrency allows",
+        return topic
+
+    def _watches(self) -> Iterator[tuple[str, _Watch]]:
+        yield from self._objectives()
+        yield from self._silence()
+        yield from self._quotas()
+        yield from self._faults()
+
+    def _objectives(self) -> Iterator[tuple[str, _Watch]]:
+        objectives = self._settings.objectives
+        least = objectives.least_events
+        failed, complete = self._own(REQUESTS_FAILED, _WINDOW), self._own(ANSWERS_COMPLETE, _WINDOW)
+        yield (
+            "AnswersMissing",
+            _Watch(
+                _expression(
+                    f"IF(FILL(failed, 0) >= {least}, FILL(failed, 0) / (FILL(failed, 0) + FILL(complete, 0)), 0)",
+                    {"failed": failed, "complete": complete},
+                    label="requests without an answer",
+                ),
+                "Too many requests end without an answer",
+                objectives.answers_missing_share,
             ),
-            "MessagesFailed": (
-                answering.message_processor.function.metric_errors(period=_PERIOD),
-                "The message processor failed on some frames",
+        )
+        yield (
+            "FirstTextSlow",
+            _Watch(
+                _expression(
+                    f"IF(FILL(answers, 0) >= {least}, slowest, 0)",
+                    {
+                        "answers": self._own(FIRST_CHUNK, _WINDOW, "SampleCount"),
+                        "slowest": self._own(FIRST_CHUNK, _WINDOW, "p95"),
+                    },
+                    label="95 of 100 first texts come within",
+                ),
+                "Answers begin too late",
+                objectives.first_text_s * 1000,
             ),
-            "GatewayFailed": (
-                self._gateway_metric("IntegrationError", data),
-                "The API got no valid response from a function",
+        )
+        yield (
+            "AnswersFellBack",
+            _Watch(
+                _expression(
+                    f"IF(FILL(fell_back, 0) >= {least}, fell_back / complete, 0)",
+                    {"fell_back": self._own(ANSWERS_FELL_BACK, _WINDOW), "complete": complete},
+                    label="answers of a fallback",
+                ),
+                "Too many answers come from a fallback",
+                objectives.answers_fell_back_share,
             ),
-            "IssuerUnavailable": (
-                self._own_metric(ISSUER_UNAVAILABLE),
-                "Nobody could connect: the issuer's keys could not be fetched",
+        )
+        yield (
+            "SpendingHigh",
+            _Watch(
+                _filled({"usd": self._own(COST_USD, Duration.days(1))}, label="US dollars in 24 hours"),
+                "Text models cost more than planned",
+                objectives.usd_day,
             ),
-            "MaintenanceFailed": (
-                answering.maintenance.function.metric_errors(period=_PERIOD),
-                "The index's upkeep failed: a segment is damaged, or S3 did not answer",
+        )
+
+    def _silence(self) -> Iterator[tuple[str, _Watch]]:
+        sweep, maintenance = self._answering.recovery.function, self._answering.maintenance.function
+        yield (
+            "SweepSilent",
+            _Watch(
+                _filled({"runs": sweep.metric_invocations(period=_SOON)}, label="runs"),
+                "The search for questions that nobody works on does not run",
+                comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+                periods=ceil(3 * max(5, self._settings.recovery.sweep_minutes) / _SOON.to_minutes()),
             ),
-            "RecoveryFailed": (
-                answering.recovery.function.metric_errors(period=_PERIOD),
-                "The search for questions that nobody works on failed",
+        )
+        # The first run comes a day after the first deployment. The sweep's runs tell since when there is one.
+        hour = Duration.hours(1)
+        yield (
+            "MaintenanceSilent",
+            _Watch(
+                _expression(
+                    "IF(FILL(runs, 0) > 0, 0, sweeps)",
+                    {
+                        "runs": maintenance.metric_invocations(period=hour),
+                        "sweeps": sweep.metric_invocations(period=hour),
+                    },
+                    label="sweeps in hours without maintenance",
+                ),
+                "The index's upkeep does not run",
+                periods=_MAINTENANCE_HOURS,
             ),
-            "RequestsRecovered": (
-                self._own_metric(REQUESTS_RECOVERED),
-                "Some questions had lost their worker and were taken up again, or ended",
+        )
+
+    def _quotas(self) -> Iterator[tuple[str, _Watch]]:
+        share = self._settings.objectives.quota_share
+        running = cloudwatch.Metric(
+            namespace="AWS/Usage",
+            metric_name="ResourceCount",
+            dimensions_map=_CAPACITY,
+            statistic="Maximum",
+            period=_SOON,
+        )
+        yield (
+            "ConcurrencyNearQuota",
+            _Watch(
+                _expression(
+                    "IF(FILL(refused, 0) > 0, 1, running / SERVICE_QUOTA(running))",
+                    {"refused": self._answering.answer.function.metric_throttles(period=_SOON), "running": running},
+                    label="used share of the account's concurrency",
+                ),
+                "Functions run at nearly as many places as the account has, or answers were refused one",
+                share,
             ),
-            "BreakersOpened": (
-                self._own_metric(BREAKER_OPENED),
+        )
+        yield (
+            "ModelNearQuota",
+            _Watch(self._models_use(), "A model's quota is nearly used up, or it refused calls", share),
+        )
+
+    def _models_use(self) -> cloudwatch.MathExpression:
+        """The used share of the fullest quota of a model, 1 if any refused a call."""
+
+        def of_model(model_id: str, metric: str, period: Duration) -> cloudwatch.Metric:
+            return cloudwatch.Metric(
+                namespace="AWS/Bedrock",
+                metric_name=metric,
+                dimensions_map={"ModelId": model_id},
+                statistic="Sum",
+                period=period,
+            )
+
+        minute = Duration.minutes(1)
+        most = 10 - len(self._settings.objectives.model_tokens_minute)  # an alarm watches ten metrics
+        refused = {
+            f"refused{number}": of_model(model_id, "InvocationThrottles", minute)
+            for number, model_id in enumerate(self._settings.models_of_bedrock()[:most])
+        }
+        used = {
+            f"used{number}": (of_model(model_id, "EstimatedTPMQuotaUsage", minute), quota)
+            for number, (model_id, quota) in enumerate(self._settings.objectives.model_tokens_minute.items())
+        }
+        any_refused = " + ".join(f"FILL({name}, 0)" for name in refused)
+        shares = ", ".join(f"FILL({name}, 0) / {quota}" for name, (_, quota) in used.items())
+        return _expression(
+            f"IF({any_refused} > 0, 1, {f'MAX([{shares}])' if shares else 0})",
+            {**refused, **{name: metric for name, (metric, _) in used.items()}},
+            label="used share of a model's quota",
+        )
+
+    def _faults(self) -> Iterator[tuple[str, _Watch]]:
+        answering, ingest = self._answering, self._ingest
+        queue = ingest.dead_letters.metric_approximate_number_of_messages_visible(period=_SOON, statistic="Maximum")
+        yield "DeadLetters", _Watch(queue, "Some uploads were not heard of")
+        yield (
+            "MessagesFailed",
+            _Watch(_errors(answering.message_processor.function), "The message processor failed on some frames"),
+        )
+        gateway = cloudwatch.Metric(
+            namespace="AWS/ApiGateway",
+            metric_name="IntegrationError",
+            dimensions_map={"ApiId": self._data.api_id, "Stage": STAGE},
+            statistic="Sum",
+            period=_SOON,
+        )
+        yield "GatewayFailed", _Watch(gateway, "The API got no valid response from a function")
+        yield (
+            "IssuerUnavailable",
+            _Watch(self._own(ISSUER_UNAVAILABLE), "Nobody could connect: the issuer's keys could not be fetched"),
+        )
+        yield (
+            "BreakersOpened",
+            _Watch(
+                self._own(BREAKER_OPENED),
                 "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
                 "answers do without it",
             ),
-            "LimitsReached": (
-                self._own_metric(LIMITS_REACHED),
-                "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
+        )
+        yield (
+            "WorkersLost",
+            _Watch(
+                self._own(REQUESTS_RECOVERED),
+                "Some questions had lost their worker and were taken up again, or ended",
             ),
-            "TableThrottled": (
-                data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),
-                "The table refused writes: answers are delayed",
+        )
+        upkeep = {"maintenance": answering.maintenance.function, "sweep": answering.recovery.function}
+        yield (
+            "UpkeepFailed",
+            _Watch(
+                _filled({name: _errors(function) for name, function in upkeep.items()}, label="failed runs"),
+                "The index's upkeep, or the search for questions that nobody works on, failed",
             ),
-            "IngestFailed": (
-                ingest.workflow.metric_failed(period=_PERIOD),
+        )
+        table = {"TableName": self._data.table.table_name}
+        refused = {
+            kind.lower(): cloudwatch.Metric(
+                namespace="AWS/DynamoDB",
+                metric_name=f"{kind}ThrottleEvents",
+                dimensions_map=table,
+                statistic="Sum",
+                period=_SOON,
+            )
+            for kind in ("Read", "Write")
+        }
+        yield (
+            "TableThrottled",
+            _Watch(_filled(refused, label="refused calls"), "The table refused calls: answers are delayed"),
+        )
+        ended = {
+            "failed": ingest.workflow.metric_failed(period=_SOON),
+            "timed_out": ingest.workflow.metric_timed_out(period=_SOON),
+        }
+        yield (
+            "IngestFailed",
+            _Watch(
+                _filled(ended, label="failed runs"),
                 "A run over uploaded documents failed: what changed is not loaded until the next run",
             ),
-            "IngestTimedOut": (
-                ingest.workflow.metric_timed_out(period=_PERIOD),
-                "A run over uploaded documents ran into the workflow's limit; the next one goes on from there",
+        )
+        aside = {"quarantined": self._own(DOCUMENTS_QUARANTINED), "not_prepared": self._own(DOCUMENTS_NOT_PREPARED)}
+        yield (
+            "DocumentsSetAside",
+            _Watch(_filled(aside, label="documents"), "Some uploaded documents are not loaded"),
+        )
+        yield (
+            "LimitsReached",
+            _Watch(
+                self._own(LIMITS_REACHED),
+                "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
             ),
-            "UploadsUnheard": (
-                ingest.start.function.metric_errors(period=_PERIOD),
-                "The ingest workflow could not be started for some uploads",
-            ),
-            "DocumentsQuarantined": (
-                self._own_metric(DOCUMENTS_QUARANTINED),
-                "Some uploaded documents cannot be loaded, and are set aside with their reasons",
-            ),
-            "DocumentsNotPrepared": (
-                self._own_metric(DOCUMENTS_NOT_PREPARED),
-                "Some uploaded documents could not be prepared, for no fault of theirs; the next run tries again",
-            ),
-        }
-        for name, (metric, description) in watched.items():
-            alarm = cloudwatch.Alarm(
-                self,
-                name,
-                metric=metric,
-                threshold=1,
-                evaluation_periods=1,
-                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-                alarm_description=description,
-            )
-            alarm.add_alarm_action(actions.SnsAction(topic))
+        )
 
-    def _own_metric(self, metric: Metric) -> cloudwatch.Metric:
+    def _own(self, metric: Metric, period: Duration = _SOON, statistic: str = "Sum") -> cloudwatch.Metric:
         """A metric that the functions themselves report, over all of them."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=metric.name,
-            dimensions_map={DIMENSION: self._prefix},
-            statistic="Sum",
-            period=_PERIOD,
+            dimensions_map={DIMENSION: self._settings.stack_prefix},
+            statistic=statistic,
+            period=period,
         )
 
-    @staticmethod
-    def _gateway_metric(name: str, data: DataStack) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace="AWS/ApiGateway",
-            metric_name=name,
-            dimensions_map={"ApiId": data.api_id, "Stage": STAGE},
-            statistic="Sum",
-            period=_PERIOD,
-        )
+
+def _errors(function: lambda_.IFunction) -> cloudwatch.Metric:
+    return function.metric_errors(period=_SOON)
+
+
+def _filled(metrics: Mapping[str, cloudwatch.IMetric], *, label: str) -> cloudwatch.MathExpression:
+    """The sum of metrics of one period, in which what is missing counts as 0.
+
+    Of missing values an alarm keeps its state for some periods, of DynamoDB's for ever.
+    """
+    return _expression(" + ".join(f"FILL({name}, 0)" for name in metrics), metrics, label=label)
+
+
+def _expression(text: str, metrics: Mapping[str, cloudwatch.IMetric], *, label: str) -> cloudwatch.MathExpression:
+    """An expression over metrics of one period."""
+    first = next(iter(metrics.values()))
+    assert isinstance(first, cloudwatch.Metric)
+    return cloudwatch.MathExpression(expression=text, using_metrics=dict(metrics), label=label, period=first.period)

@@ -25,6 +25,7 @@ from stacks.answer_settings import (
 from stacks.auth_settings import AuthSettings
 from stacks.guardrail_settings import GuardrailSettings
 from stacks.ingest_settings import Ingest
+from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
@@ -55,6 +56,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "throttling": Throttling,
     "limits": DeploymentLimits,
     "usage_limits": UsageLimitsSettings,
+    "objectives": ObjectivesSettings,
 }
 
 _COMPLAINTS = {

@@ -105,8 +105,8 @@ class GatewayStack(Stack):
             Alarms(
                 self,
                 "Alarms",
+                settings=settings,
                 email=settings.alarm_email,
-                prefix=settings.stack_prefix,
                 data=data,
                 answering=answering,
                 ingest=ingest,

@@ -9,6 +9,8 @@ from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -16,7 +18,7 @@ from cicada.ingest.contracts import ENRICHED, PREPARED, LoadingPlan, LoadingRule
 from cicada.ingest.incoming.places import INCOMING, INGESTED, INGESTS
 from stacks import ingest_settings
 from stacks.bedrock import invoke_statements
-from stacks.data import INDEX_PREFIX, DataStack
+from stacks.data import INDEX_PREFIX, REFERENCES, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction, Functions
@@ -59,7 +61,12 @@ class IngestStack(Stack):
         self.document = self._document()
         self.commit = self._commit()
         self.workflow = self._workflow()
+        self.dead_letters = self._dead_letters()
+        """Events of uploads that were handed to nobody, or that no run could be started for."""
         self.start = self._start()
+        if self.node.try_get_context(REFERENCES) == "both":
+            self.export_value(self.start.function.function_name)  # an alarm of release 0.1.0 imports it
+        CfnOutput(self, "DeadLetterQueueUrl", value=self.dead_letters.queue_url)
         CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
 
     def _plan(self) -> CicadaFunction:
@@ -156,8 +163,15 @@ class IngestStack(Stack):
             },
         )
         start.allow(("states:StartExecution",), self.workflow.state_machine_arn)
+        start.allow(("sqs:SendMessage",), self.dead_letters.queue_arn)
         start.function.configure_async_invoke(retry_attempts=2, max_event_age=Duration.hours(6))
-        rule = events.Rule(
+        # The property itself: the CDK's own method would allow the function more than it needs.
+        asynchronous = start.function.node.find_child("EventInvokeConfig").node.default_child
+        assert isinstance(asynchronous, lambda_.CfnEventInvokeConfig)
+        asynchronous.destination_config = lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+            on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.dead_letters.queue_arn)
+        )
+        events.Rule(
             self,
             "Uploads",
             rule_name=f"{self._settings.stack_prefix}-uploads",
@@ -167,12 +181,31 @@ class IngestStack(Stack):
                 detail_type=["Object Created", "Object Deleted"],
                 detail={"bucket": {"name": [self._data.bucket_name]}, "object": {"key": [{"prefix": INCOMING}]}},
             ),
-            targets=[targets.LambdaFunction(start.function, retry_attempts=8, max_event_age=Duration.hours(6))],
+            targets=[
+                targets.LambdaFunction(
+                    start.function,
+                    retry_attempts=8,
+                    max_event_age=Duration.hours(6),
+                    dead_letter_queue=self.dead_letters,
+                )
+            ],
         )
-        next_upload = "Every run looks at the whole folder: the next upload, or a run by hand, makes up for a lost one."
-        accept(rule, {"Serverless-EventBusDLQ": next_upload})
-        accept(start, {"Serverless-LambdaDLQ": next_upload, "Serverless-LambdaAsyncFailureDestination": next_upload})
+        accept(start, {"Serverless-LambdaDLQ": "Its on-failure destination holds what a dead letter would, and why."})
         return start
+
+    def _dead_letters(self) -> sqs.Queue:
+        """A queue that holds events until the operator has seen them. It holds names of documents, no text."""
+        queue = sqs.Queue(
+            self,
+            "DeadLetters",
+            queue_name=f"{self._settings.stack_prefix}-dead-letters",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(14),
+        )
+        is_one = "It holds dead letters itself, and nobody but the operator receives from it."
+        accept(queue, {"AwsSolutions-SQS3": is_one, "Serverless-SQSRedrivePolicy": is_one})
+        return queue
 
     def _workflow(self) -> sfn.StateMachine:
         steps = (self.plan, self.document, self.commit)

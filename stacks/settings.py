@@ -29,6 +29,7 @@ from stacks.auth_settings import RESERVED_IN_DOMAINS, AuthSettings
 from stacks.bedrock_regions import why_not_from
 from stacks.guardrail_settings import GuardrailSettings
 from stacks.ingest_settings import Ingest
+from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.usage_settings import UsageLimitsSettings
@@ -155,6 +156,11 @@ class Settings(Group):
     alarm_email: Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = Field(
         None, description="creates alarms (billed by the month) and sends them to this address"
     )
+    objectives: ObjectivesSettings = ObjectivesSettings()
+    runbooks: Annotated[str, StringConstraints(pattern=r"^[^\s]+[^/\s]$", max_length=200)] = Field(
+        "docs/runbooks",
+        description="where the alarms' descriptions say that the runbooks are: a folder, or the URL of your copy",
+    )
     create_api_logging_role: bool = Field(
         True,
         description="set API Gateway's logging role for the account and Region; `false` where another stack owns it",
@@ -235,6 +241,16 @@ class Settings(Group):
         return self
 
     @model_validator(mode="after")
+    def _every_quota_is_of_a_model_of_bedrock(self) -> Settings:
+        known = self.models_of_bedrock()
+        for model_id in self.objectives.model_tokens_minute:
+            if model_id not in known:
+                raise ValueError(
+                    f"objectives.modelTokensMinute: {model_id} is called by nothing here. These are: {', '.join(known)}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _agents_have_a_model_of_bedrock(self) -> Settings:
         model_id = self.agents.runs_on(self.models.generation_model_id)
         if model_id is not None and read_endpoint_id(model_id) is not None:
@@ -299,3 +315,8 @@ class Settings(Group):
             "ingest.enrichmentModelId": self.ingest.enrichment_model_id,
         }
         return {name: model_id for name, model_id in named.items() if model_id is not None}
+
+    def models_of_bedrock(self) -> tuple[str, ...]:
+        """The models that Amazon Bedrock serves of those that the settings name, those that write answers first."""
+        named = (*self.models.writers(), *self.named_models().values())
+        return tuple(dict.fromkeys(model_id for model_id in named if read_endpoint_id(model_id) is None))

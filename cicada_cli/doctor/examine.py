@@ -177,7 +177,7 @@ def _of_the_deployment(
         Check("release", stacks.RELEASE_OUTPUT, partial(stacks.check_release, told)),
         Check("drift", read.source, partial(settings.check_drift, read, outputs)),
         Check("sweep", f"{prefix}-{operations.SWEEP_RULE}", partial(sweep, calls, prefix, sweep_minutes)),
-        Check("alarms", f"{prefix}-Gateway-*", partial(operations.check_alarms, calls, prefix)),
+        Check("alarms", f"{prefix}-*", partial(operations.check_alarms, calls, prefix)),
         Check("page", outputs.get("PageUrl", "PageUrl"), partial(page.check_page, outputs, ports.fetch)),
         Check("sign-in", "AuthMode", partial(sign_in.check_sign_in, calls, outputs, ports.fetch, told.get("PageUrl"))),
     ]

@@ -91,7 +91,7 @@ def _minutes(span: timedelta) -> str:
 
 def check_alarms(calls: Calls, prefix: str) -> Iterable[Finding]:
     """The alarms' states, and whether the address that they are sent to has been confirmed."""
-    begins = f"{prefix}-Gateway-"
+    begins = f"{prefix}-"
     alarms = list(_alarms(calls, begins))
     if not alarms:
         yield Reporter("alarms", f"{begins}*").ok("none are configured: alarmEmail creates them")
@@ -99,7 +99,7 @@ def check_alarms(calls: Calls, prefix: str) -> Iterable[Finding]:
     ringing = [alarm for alarm in alarms if alarm["StateValue"] == "ALARM"]
     for alarm in ringing:
         yield Reporter("alarms", str(alarm["AlarmName"])).problem(
-            f"{alarm.get('AlarmDescription', 'in alarm')}", 'see docs/troubleshooting.md, "From an alarm to a request"'
+            str(alarm.get("AlarmDescription", "in alarm")), "follow its runbook"
         )
     for topic in sorted({topic for alarm in alarms for topic in alarm.get("AlarmActions", ())}):
         yield from _subscribers(calls, topic)
@@ -108,10 +108,13 @@ def check_alarms(calls: Calls, prefix: str) -> Iterable[Finding]:
 
 
 def _alarms(calls: Calls, begins: str) -> Iterator[Mapping[str, Any]]:
+    """Those of one deployment: another one's prefix can begin with its prefix and a hyphen."""
     token: dict[str, str] = {}
     while True:
         page = calls("cloudwatch", "DescribeAlarms", AlarmNamePrefix=begins, AlarmTypes=["MetricAlarm"], **token)
-        yield from page.get("MetricAlarms", ())
+        yield from (
+            alarm for alarm in page.get("MetricAlarms", ()) if "-" not in alarm["AlarmName"].removeprefix(begins)
+        )
         if not page.get("NextToken"):
             return
         token = {"NextToken": page["NextToken"]}

@@ -123,6 +123,8 @@ RULES: dict[str, ResourceRules] = {
     "AWS::SNS::Subscription": ResourceRules(("Endpoint", "Protocol", "Region", "TopicArn")),
     "AWS::SNS::Topic": ResourceRules(("FifoTopic", "TopicName"), name="TopicName"),
     "AWS::SNS::TopicPolicy": ResourceRules(),
+    "AWS::SQS::Queue": ResourceRules(("FifoQueue", "QueueName"), name="QueueName"),
+    "AWS::SQS::QueuePolicy": ResourceRules(),
     "AWS::StepFunctions::StateMachine": ResourceRules(
         ("StateMachineName", "StateMachineType"), name="StateMachineName"
     ),

@@ -147,6 +147,7 @@ from cicada_local.bedrock.streams import StreamCounts, StreamedResponse, send_st
 from cicada_local.bedrock.striking import Refused, fail_early, send_whole
 from cicada_local.bedrock.switches import Cut, Pace
 from cicada_local.bedrock.tools import Tool
+from cicada_local.calls import QUOTA_TOKENS
 from cicada_local.faults import Faults
 
 Answer = Callable[[str, str], str]
@@ -252,6 +253,7 @@ class BedrockRuntime:
                 reply, latency_ms, pace = await self._reply(request, asked, slow)
                 cut = self._cut(request, reply)
                 response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
+                response[QUOTA_TOKENS] = reply.usage["totalTokens"]
                 await send_stream(request, response, reply, latency_ms=latency_ms, pace=pace, cut=cut)
             else:
                 cut = self._cut(request, None)
@@ -276,7 +278,10 @@ class BedrockRuntime:
         reply, latency_ms, _ = await self._reply(request, asked, slow, form=_single(asked))
         if reply.invalid_sequence:
             raise AwsError(INVALID_SEQUENCE, code="ModelErrorException", status=424)
-        return await send_whole(self._faults, request, whole_response(reply, latency_ms), "bedrock.converse_cut")
+        whole = whole_response(reply, latency_ms)
+        response = await send_whole(self._faults, request, whole, "bedrock.converse_cut")
+        response[QUOTA_TOKENS] = reply.usage["totalTokens"]
+        return response
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/invoke: embeddings and re-ranking."""

@@ -10,12 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from cicada_local.calls import Call
+from cicada_local.calls import QUOTA_TOKENS, Call
 from cicada_local.cloudwatch.clock import MINUTE_S
 from cicada_local.cloudwatch.metrics import Metric, MetricStore
 
 _THROTTLES = (b"ProvisionedThroughputExceededException", b"ThrottlingException", b"RequestLimitExceeded")
 _ENDS = {"SUCCEEDED": "ExecutionsSucceeded", "FAILED": "ExecutionsFailed", "TIMED_OUT": "ExecutionsTimedOut"}
+_READS = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
 _INVOKES = ("Converse", "ConverseStream", "InvokeModel", "InvokeModelWithResponseStream")
 
 
@@ -90,6 +91,8 @@ def _table(store: MetricStore, call: Call, response: web.StreamResponse, took_s:
         store.count("AWS/DynamoDB", "SystemErrors", dimensions)
     elif isinstance(body, bytes) and any(name in body for name in _THROTTLES):
         store.count("AWS/DynamoDB", "ThrottledRequests", dimensions)
+        kind = "Read" if call.operation in _READS else "Write"
+        store.count("AWS/DynamoDB", f"{kind}ThrottleEvents", {"TableName": dimensions["TableName"]})
 
 
 def _model(store: MetricStore, call: Call, response: web.StreamResponse, took_s: float) -> None:
@@ -99,6 +102,8 @@ def _model(store: MetricStore, call: Call, response: web.StreamResponse, took_s:
         store.count("AWS/Bedrock", "Invocations", dimensions)
         metric = Metric.of("AWS/Bedrock", "InvocationLatency", dimensions)
         store.record(metric, took_s * 1000, unit="Milliseconds")
+        if QUOTA_TOKENS in response:
+            store.count("AWS/Bedrock", "EstimatedTPMQuotaUsage", dimensions, response[QUOTA_TOKENS])
     elif status == 429:
         store.count("AWS/Bedrock", "InvocationThrottles", dimensions)
     else:

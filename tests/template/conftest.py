@@ -89,6 +89,15 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "pointInTimeRecovery": True,
         "customerManagedKey": True,
         "alarmEmail": "operator@example.org",
+        "objectives": {
+            "answersMissingShare": 0.01,
+            "answersFellBackShare": 0.5,
+            "firstTextS": 4.0,
+            "usdDay": 50.0,
+            "leastEvents": 5,
+            "quotaShare": 0.7,
+        },
+        "runbooks": "https://wiki.example.org/runbooks",
         "createApiLoggingRole": False,
         "tags": {"team": "reading"},
     }

@@ -189,23 +189,3 @@ def test_the_outputs_say_how_to_sign_in(full: Synthesis, local: Synthesis) -> No
     without = local.template("Gateway")["Outputs"]
     assert without["AuthMode"]["Value"] == "none"
     assert not {"Issuer", "ClientId", "Scopes", "UserPoolId"} & without.keys()
-
-
-def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:
-    topic = full.one("AWS::SNS::Topic").id
-    alarms = list(full.resources("AWS::CloudWatch::Alarm"))
-    assert len(alarms) == 17
-    assert all(alarm.properties["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
-    assert full.one("AWS::SNS::Subscription").properties["Endpoint"] == "operator@example.org"
-    watched = {alarm.properties["MetricName"] for alarm in alarms if alarm.properties["Namespace"] == "Cicada"}
-    assert watched == {
-        "BreakerOpened",
-        "DocumentsNotPrepared",
-        "DocumentsQuarantined",
-        "IssuerUnavailable",
-        "LimitsReached",
-        "RequestsRecovered",
-    }
-    assert all(alarm.properties["TreatMissingData"] == "notBreaching" for alarm in alarms)
-    policy = full.one("AWS::SNS::TopicPolicy").properties["PolicyDocument"]["Statement"]
-    assert {"Service": "cloudwatch.amazonaws.com"} in [s["Principal"] for s in policy if s["Effect"] == "Allow"]

@@ -38,6 +38,8 @@ FREE_WHILE_IDLE = {
     "AWS::S3::BucketPolicy",
     "AWS::S3Vectors::Index",
     "AWS::S3Vectors::VectorBucket",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
     "AWS::StepFunctions::StateMachine",
     "Custom::PageConfig",
     "Custom::PageFiles",

@@ -67,7 +67,23 @@ def test_a_function_may_do_what_it_does_and_nothing_else(shipped: Synthesis, fol
 def test_the_function_that_is_told_of_uploads_may_start_the_workflow_and_nothing_else(shipped: Synthesis) -> None:
     machine = f"<{shipped.machine('Machine').id}>"
     assert allowed(shipped, "ingest_start") == XRAY | own_logs(shipped, "ingest_start") | {
-        ("states:StartExecution", machine)
+        ("states:StartExecution", machine),
+        ("sqs:SendMessage", f"<{shipped.one('AWS::SQS::Queue').id}.Arn>"),
+    }
+
+
+def test_an_upload_that_is_handed_to_nobody_is_kept_for_the_operator(each: Synthesis) -> None:
+    queue = each.one("AWS::SQS::Queue")
+    arn = {"Fn::GetAtt": [queue.id, "Arn"]}
+    (target,) = each.rule_for("ingest_start").properties["Targets"]
+    assert target["DeadLetterConfig"] == {"Arn": arn}
+    assert each.async_invocation("ingest_start")["DestinationConfig"] == {"OnFailure": {"Destination": arn}}
+    assert queue.properties["SqsManagedSseEnabled"] is True
+    assert queue.properties["MessageRetentionPeriod"] == 14 * 24 * 3600
+    statements = each.one("AWS::SQS::QueuePolicy").properties["PolicyDocument"]["Statement"]
+    assert {(s["Effect"], json.dumps(s["Principal"]), s["Action"]) for s in statements} == {
+        ("Deny", '{"AWS": "*"}', "sqs:*"),
+        ("Allow", '{"Service": "events.amazonaws.com"}', "sqs:SendMessage"),
     }
 
 
@@ -125,27 +141,6 @@ def test_no_null_of_the_definition_is_lost(shipped: Synthesis) -> None:
     """The CDK leaves nulls out of JSON: a definition that needs one would mean something else."""
     assert "null" not in json.dumps(definition(shipped))
     assert definition(shipped)["States"][PREPARE]["ResultPath"] == "$.prepared"
-
-
-def test_the_operator_is_told_of_runs_that_fail_and_of_documents_that_are_not_loaded(full: Synthesis) -> None:
-    alarms = {alarm.id: alarm.properties for alarm in full.resources("AWS::CloudWatch::Alarm")}
-    of_ingest = {
-        (name, flat(dimension["Value"]))
-        for id, alarm in alarms.items()
-        if (name := alarm["MetricName"])
-        for dimension in alarm["Dimensions"]
-        if id.startswith(("AlarmsIngest", "AlarmsUploads", "AlarmsDocuments"))
-    }
-    machine = next(value for name, value in of_ingest if name == "ExecutionsFailed")
-    assert full.machine("Machine").id in machine
-    assert {name for name, _ in of_ingest} == {
-        "ExecutionsFailed",
-        "ExecutionsTimedOut",
-        "Errors",
-        "DocumentsQuarantined",
-        "DocumentsNotPrepared",
-    }
-    assert ("DocumentsQuarantined", full.prefix) in of_ingest
 
 
 def test_the_functions_of_the_ingest_read_their_settings(shipped: Synthesis) -> None:

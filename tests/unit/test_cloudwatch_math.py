@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cicada_local.calls import Call
+from cicada_local.calls import QUOTA_TOKENS, Call
 from cicada_local.cloudwatch import emf
 from cicada_local.cloudwatch.alarm_config import read_alarm
 from cicada_local.cloudwatch.alarms import next_state
@@ -113,6 +113,7 @@ def test_some_of_several_periods_suffice() -> None:
 
 
 NOW = 1_795_262_400.0
+REFUSED = web.Response(status=400, text="…ThrottlingException")
 
 
 def line(**changes: Any) -> str:
@@ -203,24 +204,33 @@ def test_executions_and_queues_are_counted_when_they_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "response", "metric"),
+    ("call", "response", "metrics"),
     [
-        (("dynamodb", "PutItem", "t"), web.Response(), "SuccessfulRequestLatency"),
-        (("dynamodb", "PutItem", "t"), web.Response(status=400, text="…ThrottlingException"), "ThrottledRequests"),
-        (("dynamodb", "PutItem", "t"), web.Response(status=500), "SystemErrors"),
-        (("dynamodb", "PutItem", "t"), web.Response(status=400, text="ConditionalCheckFailedException"), None),
-        (("bedrock-runtime", "ConverseStream", "m"), web.Response(), "Invocations"),
-        (("bedrock-runtime", "ConverseStream", "m"), web.Response(status=429), "InvocationThrottles"),
-        (("bedrock-runtime", "Converse", "m"), web.Response(status=400), "InvocationClientErrors"),
-        (("bedrock-runtime", "Converse", "m"), web.Response(status=503), "InvocationServerErrors"),
-        (("dynamodb", "BatchGetItem", ""), web.Response(), None),
-        (("s3", "PutObject", "b/k"), web.Response(), None),
+        (("dynamodb", "PutItem", "t"), web.Response(), {"SuccessfulRequestLatency"}),
+        (("dynamodb", "PutItem", "t"), REFUSED, {"ThrottledRequests", "WriteThrottleEvents"}),
+        (("dynamodb", "Query", "t"), REFUSED, {"ThrottledRequests", "ReadThrottleEvents"}),
+        (("dynamodb", "PutItem", "t"), web.Response(status=500), {"SystemErrors"}),
+        (("dynamodb", "PutItem", "t"), web.Response(status=400, text="ConditionalCheckFailedException"), set()),
+        (("bedrock-runtime", "ConverseStream", "m"), web.Response(), {"Invocations", "InvocationLatency"}),
+        (("bedrock-runtime", "ConverseStream", "m"), web.Response(status=429), {"InvocationThrottles"}),
+        (("bedrock-runtime", "Converse", "m"), web.Response(status=400), {"InvocationClientErrors"}),
+        (("bedrock-runtime", "Converse", "m"), web.Response(status=503), {"InvocationServerErrors"}),
+        (("dynamodb", "BatchGetItem", ""), web.Response(), set()),
+        (("s3", "PutObject", "b/k"), web.Response(), set()),
     ],
 )
 def test_calls_of_tables_and_models_are_counted_by_their_answers(
-    call: tuple[str, str, str], response: web.Response, metric: str | None
+    call: tuple[str, str, str], response: web.Response, metrics: set[str]
 ) -> None:
     store = MetricStore(MetricClock(now=lambda: NOW))
     observe_calls(store)(Call(*call), response, 0.25)
-    names = {one.name for one in store.metrics()}
-    assert names == ({metric, "InvocationLatency"} if metric == "Invocations" else {metric} - {None})
+    assert {one.name for one in store.metrics()} == metrics
+
+
+def test_the_tokens_of_a_quota_are_counted_where_the_model_tells_them() -> None:
+    store = MetricStore(MetricClock(now=lambda: NOW))
+    response = web.Response()
+    response[QUOTA_TOKENS] = 120
+    observe_calls(store)(Call("bedrock-runtime", "Converse", "m"), response, 0.25)
+    used = Metric.of("AWS/Bedrock", "EstimatedTPMQuotaUsage", {"ModelId": "m"})
+    assert list(store.statistic(used, "Sum", [int(NOW)], 60).values()) == [120]

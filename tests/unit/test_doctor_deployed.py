@@ -119,7 +119,7 @@ def test_a_sweep_that_does_not_run_is_told() -> None:
 def alarm(name: str, state: str) -> dict[str, Any]:
     topic = "arn:aws:sns:us-east-1:111122223333:Cicada-Gateway-Topic"
     return {
-        "AlarmName": f"Cicada-Gateway-{name}",
+        "AlarmName": f"Cicada-{name}",
         "AlarmDescription": "Something failed",
         "StateValue": state,
         "AlarmActions": [topic],
@@ -139,12 +139,13 @@ def test_no_alarms_are_said_to_be_none() -> None:
 def test_alarms_that_ring_and_an_address_that_is_not_confirmed_are_told() -> None:
     alarms: Step = ("cloudwatch.DescribeAlarms", {"MetricAlarms": [alarm("a", "ALARM"), alarm("b", "OK")]})
     rings, address = check_alarms(StubbedAws(alarms, subscribed("PendingConfirmation")), "Cicada")
-    assert (rings.subject, rings.status) == ("Cicada-Gateway-a", Status.PROBLEM)
+    assert (rings.subject, rings.status) == ("Cicada-a", Status.PROBLEM)
     assert (address.subject, address.status) == ("o@example.org", Status.WARNING)
 
 
-def test_quiet_alarms_are_counted() -> None:
-    alarms: Step = ("cloudwatch.DescribeAlarms", {"MetricAlarms": [alarm("a", "OK"), alarm("b", "INSUFFICIENT_DATA")]})
+def test_quiet_alarms_are_counted_without_those_of_another_deployment() -> None:
+    found = [alarm("a", "OK"), alarm("b", "INSUFFICIENT_DATA"), alarm("2-a", "ALARM")]
+    alarms: Step = ("cloudwatch.DescribeAlarms", {"MetricAlarms": found})
     finding = only(check_alarms(StubbedAws(alarms, subscribed("arn:aws:sns:us-east-1:1:t:s")), "Cicada"))
     assert finding.message == "2 alarms, none in alarm"
 
