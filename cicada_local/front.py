@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Protocol
 
 from aiohttp import web
@@ -18,7 +19,8 @@ from cicada_local.idempotency import Transactions
 from cicada_local.motoserver import MotoServer
 from cicada_local.permissions import Enforcement, Principals
 from cicada_local.permissions.principals import Principal, TokenInvalid
-from cicada_local.permissions.refusals import token_invalid
+from cicada_local.permissions.refusals import token_invalid, wrongly_signed
+from cicada_local.permissions.signing_time import wrong_time
 from cicada_local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
 
 logger = logging.getLogger(__name__)
@@ -91,6 +93,9 @@ class Front:
             principal = self._permissions.identify(call, request.headers, request.query)
         except TokenInvalid as error:
             refused = token_invalid(call.service, error)
+        untimely = wrong_time(call.service, request.headers, datetime.now(UTC))
+        if untimely is not None:
+            refused = wrongly_signed(call.service, untimely)
         if principal is not None:
             call = replace(call, caller=principal.name)
         entry = self._calls.begin(call)

@@ -21,8 +21,9 @@ How the local cloud mounts it::
 ``lookup`` is asked at every invocation, so a changed configuration takes effect at once; environments that were
 started from an older one are retired when they fall idle. ``invoke`` has to be called on the app's event loop.
 Logs go to ``<work_dir>/logs/<function>.log``. The faults are ``functions.kill`` (``function``, ``after_ms``),
-``functions.throttle`` (``function``) and ``functions.slow_start`` (``function``, ``delay_ms``); ``function`` is the
-function's name and may be left out. CONFORMANCE.md says what is as on AWS and what is not.
+``functions.throttle`` (``function``), ``functions.slow_start`` (``function``, ``delay_ms``) and ``functions.clock``
+(``function``, ``ahead_s``: the clock of environments that start is so far ahead); ``function`` is the function's name
+and may be left out. CONFORMANCE.md says what is as on AWS and what is not.
 """
 
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult, Layer, Permits, permit_all

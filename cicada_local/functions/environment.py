@@ -96,8 +96,13 @@ class Environment:
         """The process, while it lives."""
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
-    async def start(self, variables: Mapping[str, str]) -> None:
-        """Start the process with exactly these variables, and what belongs to this environment alone."""
+    async def start(self, variables: Mapping[str, str], *, ahead_s: float = 0) -> None:
+        """Start the process with exactly these variables, and what belongs to this environment alone.
+
+        Args:
+            variables: of the function.
+            ahead_s: how far the process's clock is ahead.
+        """
         address = await self._api.start()
         self._folder.mkdir(parents=True)
         watched, self._lifeline = os.pipe()
@@ -109,6 +114,7 @@ class Environment:
             "installed": self._packages.installed,
             "lifeline": watched,
             "native_client": self._native_client,
+            "ahead_s": ahead_s,
         }
         own = {
             "AWS_LAMBDA_RUNTIME_API": address,

@@ -294,7 +294,9 @@ class FunctionService:
             config, packages, self._work_dir / "environments", log.write, native_client=self._native_client
         )
         try:
-            await environment.start(lambda_variables(config, self._endpoint_url, self._overrides(config)))
+            clock = self._faults.take("functions.clock", function=config.name) or {}
+            variables = lambda_variables(config, self._endpoint_url, self._overrides(config))
+            await environment.start(variables, ahead_s=float(clock.get("ahead_s", 0)))
         except BaseException:
             await environment.close()
             raise

@@ -6,12 +6,14 @@ Run as ``python -P worker.py <settings>``, where the settings are a JSON object:
 - ``paths``: the unpacked code and layers, in the order in which modules are looked for;
 - ``installed``: the top-level modules that may come from this Python's own packages; null for all;
 - ``lifeline``: a file descriptor that reaches its end when the service is gone;
-- ``native_client``: false to speak to the Runtime API in Python even where the compiled client is installed.
+- ``native_client``: false to speak to the Runtime API in Python even where the compiled client is installed;
+- ``ahead_s``: how far the clock is ahead, in seconds.
 
 Nothing of this project is imported, so that a function finds what its code, its layers and Lambda's runtime hold.
 """
 
 import ctypes
+import datetime
 import importlib.machinery
 import importlib.util
 import json
@@ -20,6 +22,7 @@ import runpy
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -83,10 +86,34 @@ def third_party_folders() -> list[str]:
     return [path for path in sys.path if path not in kept]
 
 
+def put_clock_ahead(seconds: float) -> None:
+    """Let the time of day be wrong in this process, for all that is imported later; what is measured stays right."""
+    real_time, real_time_ns, real = time.time, time.time_ns, datetime.datetime
+
+    class Kind(type):
+        def __instancecheck__(cls, one: object) -> bool:
+            return isinstance(one, real)
+
+    class Ahead(real, metaclass=Kind):  # type: ignore[misc,valid-type] # mypy takes a variable for no class
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return real.now(tz) + datetime.timedelta(seconds=seconds)
+
+        @classmethod
+        def utcnow(cls) -> datetime.datetime:
+            return cls.now(datetime.UTC).replace(tzinfo=None)
+
+    datetime.datetime = Ahead  # type: ignore[misc]
+    time.time = lambda: real_time() + seconds
+    time.time_ns = lambda: real_time_ns() + round(seconds * 1e9)
+
+
 def main() -> None:
     """Become the function."""
     settings = json.loads(sys.argv[1])
     die_with_the_service(settings["lifeline"])
+    if settings["ahead_s"]:
+        put_clock_ahead(settings["ahead_s"])
     if not settings["native_client"] or importlib.util.find_spec("runtime_client") is None:
         use_python_client()
     if settings["installed"] is not None:

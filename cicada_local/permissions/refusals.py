@@ -72,6 +72,13 @@ def token_invalid(service: str, error: TokenInvalid) -> web.Response:
     return _xml(service, 403, error.code, str(error))
 
 
+def wrongly_signed(service: str, message: str) -> web.Response:
+    """The refusal of a call that was signed too early or too late."""
+    if _speaks_json(service):
+        return _json(service, "InvalidSignatureException", message)
+    return _xml(service, 403, "RequestTimeTooSkewed" if service == "s3" else "SignatureDoesNotMatch", message)
+
+
 def _speaks_json(service: str) -> bool:
     return service in (*_JSON_1_0, *_JSON_1_1, *_REST_JSON)
 

@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -427,6 +427,35 @@ def test_temporary_credentials_that_have_expired_are_refused(services: Services)
     s3, dynamodb = (client_of(services, service, credentials) for service in ("s3", "dynamodb"))
     assert refusal(s3.list_buckets)[:2] == (400, "ExpiredToken")
     assert refusal(dynamodb.list_tables)[1] == "ExpiredTokenException"
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "minutes", "told"),
+    [
+        ("dynamodb", "list_tables", 6, (400, "InvalidSignatureException", "Signature not yet current: ")),
+        ("dynamodb", "list_tables", -6, (400, "InvalidSignatureException", "Signature expired: ")),
+        ("sts", "get_caller_identity", -6, (403, "SignatureDoesNotMatch", "Signature expired: ")),
+        ("s3", "list_buckets", 16, (403, "RequestTimeTooSkewed", "The difference between the request time ")),
+    ],
+)
+def test_a_call_that_was_signed_at_another_time_is_refused(
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    operation: str,
+    minutes: int,
+    told: tuple[int, str, str],
+) -> None:
+    client = services.client(service)
+    call = getattr(client, operation)
+    for off, refused in ((minutes - (2 if minutes > 0 else -2), False), (minutes, True)):
+        signed = datetime.now(UTC) + timedelta(minutes=off)
+        monkeypatch.setattr("botocore.auth.get_current_datetime", lambda signed=signed: signed)
+        if not refused:
+            call()
+            continue
+        status, code, said = refusal(call)
+        assert (status, code, said[: len(told[2])]) == told
 
 
 @pytest.mark.parametrize("key", ["local", "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"])

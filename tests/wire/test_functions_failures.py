@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -205,3 +206,22 @@ def test_an_initialisation_that_never_ends_times_out(start: Callable[..., Cloud]
     cloud = start(limits=ServiceLimits(init_s=0.2))
     cloud.deploy("import time\ntime.sleep(3600)", timeout_s=0.3)
     assert cloud.invoke()["Payload"]["errorType"] == "Sandbox.Timedout"
+
+
+def test_a_function_whose_clock_is_wrong_tells_the_wrong_time(cloud: Cloud) -> None:
+    cloud.deploy(
+        """
+        import datetime, time
+        def handler(event, context):
+            now = datetime.datetime.now(datetime.UTC)
+            return {
+                "times": [now.timestamp(), datetime.datetime.utcnow().replace(tzinfo=datetime.UTC).timestamp(),
+                          time.time(), time.time_ns() / 1e9],
+                "same": isinstance(now, datetime.datetime) and isinstance(datetime.datetime.min, datetime.datetime),
+            }
+        """
+    )
+    cloud.faults.arm("functions.clock", function="f", ahead_s=600)
+    told = cloud.invoke()["Payload"]
+    assert told["same"]
+    assert all(540 < one - time.time() < 660 for one in told["times"])
