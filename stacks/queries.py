@@ -16,6 +16,9 @@ from stacks.function import CicadaFunction
 ACCESS_LOG = "access log"
 """Stands among the names of functions for the log group of the API's stage."""
 
+REFUSED = "Unauthorized"
+"""What the authorizer raises for a client that may not connect: API Gateway answers 401 then, and nothing failed."""
+
 REQUEST_PLACEHOLDER = "PASTE-REQUEST-ID"
 COLLECTION_PLACEHOLDER = "PASTE-COLLECTION"
 
@@ -320,8 +323,8 @@ CATALOGUE = (
         _query(
             "fields @timestamp, @log, errorType, errorMessage, record.status, record.errorType, "
             "record.metrics.durationMs, record.metrics.maxMemoryUsedMB, record.metrics.memorySizeMB, record.requestId",
-            f'filter (ispresent(errorType) and errorType != "{CacheMiss.__name__}") or record.status = "timeout" '
-            "or record.errorType like /^Runtime[.]/",
+            f'filter (ispresent(errorType) and errorType != "{CacheMiss.__name__}" and errorMessage != "{REFUSED}") '
+            'or record.status = "timeout" or record.errorType like /^Runtime[.]/',
             "sort @timestamp desc",
             f"limit {MOST_ROWS}",
         ),

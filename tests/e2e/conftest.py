@@ -19,6 +19,16 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 DENIED, BLOCKED = "boondoggle", "The guardrail does not let me answer that."
 """A word that no other test says, and what the deployment's guardrail says of it."""
 
+OIDC = {
+    "mode": "oidc",
+    "issuer": ISSUER,
+    "audience": AUDIENCE,
+    "jwksUrl": "https://issuer.example/jwks.json",
+    "allowedOrigins": [],
+    "groupsClaim": "groups",
+}
+"""The settings of a deployment that takes the test issuer's tokens."""
+
 LONGEST_FIRST = (
     *(
         "test_readme_deployment",
@@ -64,14 +74,7 @@ def watch() -> Iterator[ModelWatch]:
 def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchedCloud]:
     home = tmp_path_factory.mktemp("cloud")
     settings = {
-        "auth": {
-            "mode": "oidc",
-            "issuer": ISSUER,
-            "audience": AUDIENCE,
-            "jwksUrl": "https://issuer.example/jwks.json",
-            "allowedOrigins": [],
-            "groupsClaim": "groups",
-        },
+        "auth": OIDC,
         "page": {"signIn": False},  # the issuer has no pages; test_sign_in.py has one that has
         "ingest": {"quietS": 5},
         "knowledge": {"enabled": False},  # the plain chain; test_campaign.py has a deployment with it

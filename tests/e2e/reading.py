@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cicada.delivery.decide import START_GRACE_S
 from cicada_local.testing import LocalCloud
 from tests.chaos.house import House
 from tests.e2e.plain_client import PATIENCE_S, Socket, of
@@ -16,6 +17,9 @@ SIMPLE = "How many strokes of the fog bell did Ilse count?"
 """Enters at RAG; the first episode answers it."""
 POLICY = "What are your terms for ringing the fog bell at night?"
 """Enters at CAG."""
+
+PATIENT_S = START_GRACE_S + 1
+"""After which a request that nobody works on is taken up."""
 
 Events = list[dict[str, Any]]
 
@@ -61,6 +65,17 @@ def slow_down(cloud: LocalCloud, delay_ms: int = 60) -> None:
 def function_name(cloud: LocalCloud, part: str) -> str:
     """A function's name, by a part of its construct's."""
     return House(cloud).name_of(part)
+
+
+def let_pass(cloud: LocalCloud, user: str, request_id: str, seconds: int) -> None:
+    """Make a request as old as if so much time had passed: by its times in the table."""
+    cloud.client("dynamodb").update_item(
+        TableName=House(cloud).request_table(),
+        Key={"pk": {"S": f"{request_id}#{user}"}, "sk": {"S": "head"}},
+        UpdateExpression="SET lease_until = lease_until - :s, accepted_at_ms = accepted_at_ms - :ms",
+        ExpressionAttributeValues={":s": {"N": str(seconds)}, ":ms": {"N": str(1000 * seconds)}},
+        ConditionExpression="attribute_exists(pk)",
+    )
 
 
 def streams(cloud: LocalCloud) -> dict[str, int]:

@@ -6,13 +6,22 @@ import json
 import os
 import time
 
-from cicada.delivery.decide import START_GRACE_S
 from cicada.delivery.dynamodb import INLINE_BYTES
 from stacks.answer_settings import Budget
 from tests.chaos.house import ANSWER, EXHAUSTED, House
 from tests.e2e import command
 from tests.e2e.plain_client import PATIENCE_S, of, whole
-from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
+from tests.e2e.reading import (
+    PATIENT_S,
+    SIMPLE,
+    failures,
+    first,
+    function_name,
+    let_pass,
+    slow_down,
+    types,
+    whole_log,
+)
 
 
 def cicada(cloud, *words):
@@ -21,25 +30,10 @@ def cicada(cloud, *words):
     return command.cicada([*words, "--endpoint-url", cloud.endpoint_url, "--region", "us-east-1"], environment)
 
 
-PATIENT_S = START_GRACE_S + 1
-"""After which a request that nobody works on is taken up."""
-
-
 def sweep(cloud):
     """Run the scheduled sweep now."""
     (outcome,) = House(cloud).sweep()
     assert "error" not in outcome
-
-
-def let_pass(cloud, user, request_id, seconds):
-    """Make a request as old as if so much time had passed: by its times in the table."""
-    cloud.client("dynamodb").update_item(
-        TableName=House(cloud).request_table(),
-        Key={"pk": {"S": f"{request_id}#{user}"}, "sk": {"S": "head"}},
-        UpdateExpression="SET lease_until = lease_until - :s, accepted_at_ms = accepted_at_ms - :ms",
-        ExpressionAttributeValues={":s": {"N": str(seconds)}, ":ms": {"N": str(1000 * seconds)}},
-        ConditionExpression="attribute_exists(pk)",
-    )
 
 
 # --- workers ---

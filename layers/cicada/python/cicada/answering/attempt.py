@@ -37,6 +37,7 @@ from cicada.delivery.ports import Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request, settle
 from cicada.delivery.record import RequestHead, RequestSpend
 from cicada.errors import (
+    CacheMiss,
     CicadaError,
     DeliveryUnavailable,
     GuardrailUnavailable,
@@ -272,7 +273,7 @@ class AttemptRunner:
             self._settle_cancelled(head, head.spent + attempt_budget.spent)
             return AttemptOutcome("superseded")
         except CicadaError as error:
-            log_fault(logger, "attempt failed", error, attempt=head.attempt)
+            log_fault(logger, "attempt failed", error, level=_level_of(error), attempt=head.attempt)
             if not error.final:
                 raise
             return self._end_by(error, outbox.head, strategy.name, changes, head.spent + attempt_budget.spent)
@@ -403,6 +404,11 @@ class AttemptRunner:
             except Exception as error:  # a bug of a sink
                 why = type(error).__name__
                 log_event(logger, "fault", "answer not kept", level=logging.ERROR, code=CicadaError.code, why=why)
+
+
+def _level_of(error: CicadaError) -> int:
+    """The level at which a failed attempt is logged. A look-up that finds nothing is no failure."""
+    return logging.INFO if isinstance(error, CacheMiss) else logging.WARNING
 
 
 def _store_progress(driver: DeliveryDriver, attempt_budget: AttemptBudget, error: CicadaError) -> None:
