@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,13 +22,32 @@ from cicada_local.testing import LocalCloud
 from stacks.queries import CATALOGUE, COLLECTION_PLACEHOLDER, REQUEST_PLACEHOLDER
 from tests.chaos.house import ANSWER, House
 from tests.e2e import command
-from tests.e2e.conftest import BLOCKED, DENIED, OIDC, Issuer
+from tests.e2e.conftest import BLOCKED, DENIED, OIDC
 from tests.e2e.plain_client import Socket
 from tests.e2e.reading import PATIENT_S, SIMPLE, eventually, first, let_pass, slow_down
 from tests.e2e.searched_cloud import SearchedCloud
+from tests.support.token_issuer import Issuer
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "samples" / "script"
+EXPECTED = {
+    "Requests without an answer": {"all_strategies_failed", "rag: model_refused"},
+    "Why answers fell back": {"rag: stream_broken", "rag: worker_died"},
+    "Failed model calls": {"stream_broken", "model_refused"},
+    "Refused connections": {"connection refused"},
+    "Refused by limits": {"spending_stopped"},
+    "Lost workers": {"never_started", "restarted"},
+    "Failed uploads": {"WorkflowUnavailable"},
+    "Documents set aside": {"document_broken"},
+    "Functions that failed": {"Runtime.ExitError"},
+    "Gateway errors": {"UNAUTHORIZED", "401"},
+    "Releases at work": {__version__},
+}
+"""Values that rows of the queries have."""
+
+BY_LAMBDA = {"errorType", "errorMessage", "exception_name", "record"}
+"""Fields that Lambda, or Powertools, writes."""
+
 MINUTE_S = 1.0
 """Real seconds that are one of CloudWatch's minutes."""
 
@@ -165,7 +186,7 @@ def test_every_saved_query_finds_what_happened(operated: SearchedCloud, day: Day
     for query in CATALOGUE:
         # What no row has is a field of events that did not happen here, and must be written by somebody.
         absent = set(parse(query.text).fields) - {column for row in found[query.name] for column in row}
-        assert {column for column in absent if not is_written(column)} == set(), query.name
+        assert {column for column in absent if not is_written(query.text, column)} == set(), query.name
     values = {name: {value for row in of for value in row.values()} for name, of in found.items()}
     for name, expected in EXPECTED.items():
         assert expected <= values[name], name
@@ -173,31 +194,15 @@ def test_every_saved_query_finds_what_happened(operated: SearchedCloud, day: Day
     assert "Unauthorized" not in values["Functions that failed"]
 
 
-EXPECTED = {
-    "Requests without an answer": {"all_strategies_failed", "rag: model_refused"},
-    "Why answers fell back": {"rag: stream_broken", "rag: worker_died"},
-    "Failed model calls": {"stream_broken", "model_refused"},
-    "Refused connections": {"connection refused"},
-    "Refused by limits": {"spending_stopped"},
-    "Lost workers": {"never_started", "restarted"},
-    "Failed uploads": {"WorkflowUnavailable"},
-    "Documents set aside": {"document_broken"},
-    "Functions that failed": {"Runtime.ExitError"},
-    "Gateway errors": {"UNAUTHORIZED", "401"},
-    "Releases at work": {__version__},
-}
-"""Values that rows of the queries have."""
-
-SOURCES = "".join(
-    path.read_text(encoding="utf-8")
-    for folder in ("layers/cicada/python", "lambdas")
-    for path in (ROOT / folder).rglob("*.py")
-)
-BY_LAMBDA = {"errorType", "errorMessage", "exception_name", "record"}
-"""Fields that Lambda, or Powertools, writes."""
+def is_written(query: str, column: str) -> bool:
+    """Whether the code writes the field that a query's column shows, or Lambda does."""
+    renamed = {alias: field for field, alias in re.findall(r"\w+\(([@\w.]+)[^()]*\) as (\w+)", query)}
+    name = renamed.get(column, column).partition(".")[0]
+    return name in BY_LAMBDA or re.search(rf'\b{name}=|"{name}":', sources()) is not None
 
 
-def is_written(column: str) -> bool:
-    """Whether the code writes a field, or Lambda does."""
-    name = column.partition(".")[0]
-    return name in BY_LAMBDA or re.search(rf'\b{name}=|"{name}":', SOURCES) is not None
+@cache
+def sources() -> str:
+    """The functions' code, and the library's."""
+    folders = (ROOT / "lambdas", ROOT / "layers" / "cicada" / "python")
+    return "".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py"))
