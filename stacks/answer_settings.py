@@ -362,3 +362,8 @@ class RecoverySweepSettings(Group):
     sweep_minutes: Annotated[int, Field(ge=1, le=60)] = Field(
         2, description="minutes between two looks for questions whose worker was lost"
     )
+    open_partitions: Annotated[int, Field(ge=4, le=1000)] = Field(
+        4,
+        description="partitions of the table's index of open questions: each takes 500 new questions a second; "
+        "raise it when no function of release 0.1.0 runs any more",
+    )

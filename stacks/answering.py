@@ -70,6 +70,7 @@ class AnsweringStack(Stack):
                 "REQUEST_TOKENS": str(settings.budget.request_tokens),
                 "REQUEST_COST_USD": str(settings.budget.request_cost_usd),
                 "RETENTION_S": str(settings.retention_days * DAY_S),
+                "OPEN_PARTITIONS": str(settings.recovery.open_partitions),
                 "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
                 "AUTH": "none" if settings.auth.mode == "none" else "jwt",
@@ -245,7 +246,7 @@ class AnsweringStack(Stack):
             },
         )
         self._allow_log(sweep, "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
-        sweep.allow(("dynamodb:Query",), self._data.open_requests_arn)
+        sweep.allow(("dynamodb:Scan",), self._data.open_requests_arn)
         sweep.allow(("states:StartExecution",), machine_arn)
         return sweep
 

@@ -34,7 +34,7 @@ class Processor(NamedTuple):
 def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
     """Wire the processor. No call to AWS outlasts ``time_left``."""
     table = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
-    log = DynamoDbLog(table, settings.requests_table)
+    log = DynamoDbLog(table, settings.requests_table, open_partitions=settings.open_partitions)
     connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
     workflow = StepFunctionsStarter(
         time_left.hold(boto3.client("stepfunctions", config=START_CONFIG)), settings.state_machine_arn

@@ -178,7 +178,6 @@ class Table:
         ExpressionAttributeNames: Mapping[str, str] | None = None,  # noqa: N803
         ExpressionAttributeValues: Mapping[str, Any],  # noqa: N803
         FilterExpression: str | None = None,  # noqa: N803
-        IndexName: str | None = None,  # noqa: N803
         ConsistentRead: bool = False,  # noqa: N803
         ScanIndexForward: bool = True,  # noqa: N803
         Limit: int | None = None,  # noqa: N803
@@ -190,19 +189,34 @@ class Table:
         passes = condition(FilterExpression) if FilterExpression else None
 
         def query() -> Answer:
-            if IndexName is not None:
-                candidates, order = self._index(), self._range_key
-            else:
-                candidates, order = self._partition(KeyConditionExpression, names, values, ConsistentRead), "sk"
+            candidates = self._partition(KeyConditionExpression, names, values, ConsistentRead)
             found = sorted(
                 (item for item in candidates if matches(item, names, values)),
-                key=lambda item: plain(item[order]),
+                key=lambda item: plain(item["sk"]),
                 reverse=not ScanIndexForward,
             )[:Limit]
             kept = [item for item in found if passes is None or passes(item, names, values)]
             return {"Items": kept, "Count": len(kept), "ScannedCount": len(found)}
 
         return self._call(query)
+
+    def scan(
+        self,
+        *,
+        TableName: str,  # noqa: N803
+        IndexName: str,  # noqa: N803
+        FilterExpression: str,  # noqa: N803
+        ExpressionAttributeValues: Mapping[str, Any],  # noqa: N803
+    ) -> Item:
+        """See boto3: of the index alone, in one page, in no order that means anything."""
+        passes = condition(FilterExpression)
+
+        def scan() -> Answer:
+            found = self._index()
+            kept = [item for item in found if passes(item, {}, ExpressionAttributeValues)]
+            return {"Items": kept, "Count": len(kept), "ScannedCount": len(found)}
+
+        return self._call(scan)
 
     def batch_get_item(self, *, RequestItems: Mapping[str, Any], **_: Any) -> Item:  # noqa: N803
         """See boto3."""

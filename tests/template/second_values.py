@@ -112,6 +112,7 @@ SECOND_VALUES: dict[str, Any] = {
     "conversation.maxTokens": 500,
     "conversation.maxAgeHours": 1,
     "recovery.sweepMinutes": 1,
+    "recovery.openPartitions": 64,
     "ingest.chunkSize": 400,
     "ingest.overlap": 100,
     "ingest.boundaries": "structure",

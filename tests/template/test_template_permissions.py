@@ -96,7 +96,7 @@ def test_the_recovery_sweep(shipped: Synthesis) -> None:
         ("dynamodb:PutItem", TABLE),
         ("dynamodb:Query", TABLE),
         ("dynamodb:UpdateItem", TABLE),
-        ("dynamodb:Query", f"{TABLE}/index/open"),
+        ("dynamodb:Scan", f"{TABLE}/index/open"),
         ("states:StartExecution", f"<{shipped.machine('Workflow').id}>"),
         ("execute-api:ManageConnections", CONNECTIONS),
     }

@@ -195,11 +195,11 @@ def test_the_index_shows_what_has_its_hash_key_and_lags(scheduler, calm):
     seen = []
 
     def look():
-        found = table.query(
+        found = table.scan(
             TableName="t",
             IndexName="open",
-            KeyConditionExpression="open_in = :one AND at < :nine",
-            ExpressionAttributeValues={":one": {"N": "1"}, ":nine": {"N": "9"}},
+            FilterExpression="at < :nine",
+            ExpressionAttributeValues={":nine": {"N": "9"}},
         )
         seen.append([sorted(item) for item in found["Items"]])
 

@@ -297,6 +297,21 @@ def test_open_requests_are_listed_until_they_end(log):
     assert set(log.open_requests(NOW_S * 1000 + 10)) == {*keys[:3], *keys[4:10]}
 
 
+def test_open_requests_are_found_in_whatever_partition_another_release_or_setting_listed_them(dynamodb):
+    four, many = DynamoDbLog(dynamodb, "requests"), DynamoDbLog(dynamodb, "requests", open_partitions=1000)
+    keys = [RequestKey("mara", str(UUID(int=n))) for n in range(20)]
+    for n, key in enumerate(keys):
+        (many if n % 2 else four).create(new_head(key=key), ACCEPTED)
+    listed = [int(item["open_in"]["N"]) for item in dynamodb.scan(TableName="requests", IndexName="open")["Items"]]
+    assert len(listed) == 20
+    assert max(listed) > 4
+    for log in (four, many):
+        assert set(log.open_requests(2**53)) == set(keys)
+    head = four.head(keys[1])
+    four.commit(head, append(head, [Failed(code="x", message="y", retryable=False)]))
+    assert set(many.open_requests(2**53)) == {keys[0], *keys[2:]}
+
+
 def test_subscribers_change_only_from_what_was_seen(log):
     head = begun(log, "c1")
     changed = log.set_subscribers(head, following("c1", "c2"))

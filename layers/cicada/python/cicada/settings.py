@@ -80,6 +80,8 @@ class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     request_tokens: Annotated[int, Field(gt=0)] = 120_000
     """What one request may use at most, in tokens and US dollars: it is reserved where there are limits."""
     request_cost_usd: Annotated[float, Field(gt=0)] = 0.4
+    open_partitions: Annotated[int, Field(ge=4, le=1000)] = 4
+    """Over how many partitions of the table's index open requests are spread."""
     auth: Literal["jwt", "none"] = "jwt"
     """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 

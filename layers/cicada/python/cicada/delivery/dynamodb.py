@@ -41,6 +41,7 @@ from cicada.dynamodb import (
     faults_as,
     queried,
     read_item,
+    scanned,
     transact,
 )
 from cicada.errors import RequestUnknown
@@ -54,7 +55,8 @@ _HEAD, _EVENT, _RESERVATION = "head", "event#", "reservation"
 OPEN_INDEX = "open"
 """The name of the index of open requests: hash key ``open_in`` (a number), range key ``accepted_at_ms``."""
 OPEN_PARTITIONS = 4
-"""Partitions of the open requests: each takes 1,000 writes a second, and a request needs two."""
+"""Partitions of the index of open requests unless a setting says otherwise. Each takes 1,000 writes a second, and a
+request needs two. The index is scanned, so that the number matters to nobody who reads it; release 0.1.0 reads four."""
 _TTL_MARGIN_S = 24 * 3600
 """How long a head outlives its retention, so that an expired request differs from an unknown one. Its events outlive it
 by the same time again, because DynamoDB's TTL deletes items in no order."""
@@ -75,18 +77,25 @@ class DynamoDbLog:
         client: Any,
         table: str,
         *,
+        open_partitions: int = OPEN_PARTITIONS,
         sleep: Callable[[float], None] = time.sleep,
         random: Callable[[], float] = random.random,
     ) -> None:
-        """``client``: a DynamoDB client made with :data:`STORE_CONFIG`."""
+        """Wire the log.
+
+        Args:
+            client: a DynamoDB client made with :data:`STORE_CONFIG`.
+            open_partitions: over how many partitions of the index open requests are spread.
+        """
         self._client = client
         self._table = table
+        self._open_partitions = open_partitions
         self._sleep = sleep
         self._random = random
 
     def create(self, head: RequestHead, accepted: str, claims: Sequence[Claim] = ()) -> None:
         """See the port."""
-        listed = {"open_in": _open_in(head.key), **attributes(accepted_at_ms=head.accepted_at_ms)}
+        listed = {"open_in": self._open_in(head.key), **attributes(accepted_at_ms=head.accepted_at_ms)}
         item = {
             **_key(head.key),
             **attributes(
@@ -201,7 +210,7 @@ class DynamoDbLog:
         entries = (*commit.log, *commit.entries())
         if commit.log:  # as a whole: an expression that names each event could be longer than DynamoDB allows
             values[":log"] = {"M": {str(entry.seq): self._place(head, entry) for entry in entries}}
-            names["#open_in"], values[":open_in"] = "open_in", _open_in(head.key)
+            names["#open_in"], values[":open_in"] = "open_in", self._open_in(head.key)
             sets += ["#log = :log", "#open_in = :open_in"]  # until it is purged
         else:
             for entry in entries:
@@ -262,21 +271,17 @@ class DynamoDbLog:
 
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
         """See the port."""
-        for partition in range(OPEN_PARTITIONS):
-            found = queried(
-                self._client,
-                StoreFault,
-                TableName=self._table,
-                IndexName=OPEN_INDEX,
-                KeyConditionExpression="open_in = :partition AND accepted_at_ms < :before",
-                ExpressionAttributeValues={
-                    ":partition": {"N": str(partition)},
-                    ":before": {"N": str(accepted_before_ms)},
-                },
-            )
-            for item in found:
-                request_id, subject = item["pk"]["S"].split("#", 1)
-                yield RequestKey(subject, request_id)
+        found = scanned(
+            self._client,
+            StoreFault,
+            TableName=self._table,
+            IndexName=OPEN_INDEX,
+            FilterExpression="accepted_at_ms < :before",
+            ExpressionAttributeValues={":before": {"N": str(accepted_before_ms)}},
+        )
+        for item in found:
+            request_id, subject = item["pk"]["S"].split("#", 1)
+            yield RequestKey(subject, request_id)
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         """See the port."""
@@ -304,6 +309,10 @@ class DynamoDbLog:
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         return load_head(key, done["Attributes"])
+
+    def _open_in(self, key: RequestKey) -> dict[str, str]:
+        # A client chooses its request ids: a checksum spreads them whatever they are.
+        return {"N": str(zlib.crc32(_pk(key).encode()) % self._open_partitions)}
 
     def _place(self, head: RequestHead, entry: LogEntry) -> dict[str, Any]:
         """An event's value in the head's log: the event, or a reference to the item that is written here for it."""
@@ -361,11 +370,6 @@ def _conflicts(
 def _pk(key: RequestKey) -> str:
     # The request id is a UUID of fixed length, so that no subject can be chosen to collide with another's key.
     return f"{key.request_id}#{key.subject}"
-
-
-def _open_in(key: RequestKey) -> dict[str, str]:
-    # A client chooses its request ids: a checksum spreads them whatever they are.
-    return {"N": str(zlib.crc32(_pk(key).encode()) % OPEN_PARTITIONS)}
 
 
 def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
