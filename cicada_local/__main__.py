@@ -48,6 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="SECONDS",
         help="real seconds that are one of CloudWatch's minutes (default: %(default)g)",
     )
+    up.add_argument(
+        "--concurrency",
+        type=int,
+        metavar="N",
+        help="invocations of functions at once, beyond which Lambda throttles (default: 16 for each processor)",
+    )
     up.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     up.add_argument("--with-parent", action="store_true", help="stop when the parent process ends")
     stop = commands.add_parser("down", help="stop the one that runs")
@@ -112,6 +118,7 @@ def _up(args: argparse.Namespace, places: object) -> int:
         issuer_port=_issuer_port(args.port, os.environ),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),
         metric_minute_s=args.metric_minute,
+        concurrency=args.concurrency,
         parent=os.getppid() if args.with_parent else None,
     )
     log_to(places.logs)

@@ -72,6 +72,7 @@ class Cloud:
         environment: Mapping[str, str],
         stop: Callable[[], None],
         metric_minute_s: float = 60.0,
+        concurrency: int | None = None,
     ) -> None:
         """Load everything; takes about two seconds, and no request is answered yet.
 
@@ -81,6 +82,7 @@ class Cloud:
             environment: further variables of every function, over those of the stacks.
             stop: called when somebody asks for the end over the control endpoints.
             metric_minute_s: real seconds that are one of CloudWatch's minutes.
+            concurrency: invocations of functions at once; what this machine bears when not given.
         """
         self.endpoint_url = f"http://localhost:{port}"
         self.faults = Faults()
@@ -131,7 +133,7 @@ class Cloud:
             log=self._cloudwatch.log_line,
             metrics=sources.LambdaMetrics(metrics),
             send=queues.send_in_role,
-            limits=ServiceLimits.stretched(metrics.clock.real_seconds(1)),
+            limits=ServiceLimits.stretched(metrics.clock.real_seconds(1), concurrency),
         )
         schedules.install()
         targets = RuleTargets(

@@ -53,6 +53,7 @@ class LocalCloud:
         cache: Path | None = None,
         start_timeout_s: float = 240.0,
         metric_minute_s: float = 60.0,
+        concurrency: int | None = None,
     ) -> None:
         """Nothing is started before the block is entered.
 
@@ -67,6 +68,7 @@ class LocalCloud:
             cache: where syntheses and embeddings are kept; ``make up``'s when not given.
             start_timeout_s: how long starting may take.
             metric_minute_s: real seconds that are one of CloudWatch's minutes; see :meth:`metric_now`.
+            concurrency: invocations of functions at once; what this machine bears when not given.
         """
         self._home = home
         self._settings = _merged(read_settings(), settings or {})
@@ -77,6 +79,7 @@ class LocalCloud:
         self._cache = cache or Places.default().cache
         self._start_timeout_s = start_timeout_s
         self._metric_minute_s = metric_minute_s
+        self._concurrency = concurrency
         self._process: subprocess.Popen[bytes] | None = None
         self._described: dict[str, Any] = {}
 
@@ -206,6 +209,7 @@ class LocalCloud:
         command += ["--home", str(self._home), "--cache", str(self._cache), "--settings", str(settings)]
         command += [word for path in self._load for word in ("--load", str(path))] or ["--no-load"]
         command += ["--metric-minute", str(self._metric_minute_s)]
+        command += [] if self._concurrency is None else ["--concurrency", str(self._concurrency)]
         command += ["--empty"] if self._empty else []
         command += [word for name, value in self._environment.items() for word in ("--env", f"{name}={value}")]
         with (self._home / "up.log").open("wb") as log:

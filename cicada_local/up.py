@@ -64,6 +64,8 @@ class Options:
     """Of the issuer, where the settings ask for a user pool."""
     metric_minute_s: float = 60.0
     """Real seconds that are one of CloudWatch's minutes."""
+    concurrency: int | None = None
+    """Invocations of functions at once; None for what this machine bears."""
     parent: int | None = None
     """The process without which this one is to stop too."""
 
@@ -186,6 +188,7 @@ def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
             environment=options.environment,
             stop=stop,
             metric_minute_s=options.metric_minute_s,
+            concurrency=options.concurrency,
         )
     finally:
         gc.freeze()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,11 +44,20 @@ _NAME = re.compile(
 )
 
 
+PROCESSES_A_PROCESSOR = 16
+"""Invocations that one processor bears at once: most of them wait, for a model or for a store."""
+
+
+def default_concurrency() -> int:
+    """How many invocations this machine bears at once."""
+    return PROCESSES_A_PROCESSOR * (os.cpu_count() or 1)
+
+
 @dataclass(frozen=True)
 class ServiceLimits:
     """Lambda's limits, and this machine's; tests pass smaller ones."""
 
-    max_concurrency: int = 32
+    max_concurrency: int = field(default_factory=default_concurrency)
     """Invocations at once, of all functions, that this machine bears: each takes a process."""
     account_concurrency: int = ACCOUNT_CONCURRENCY
     """The account's quota, of which functions can reserve a part."""
@@ -65,10 +75,11 @@ class ServiceLimits:
     """How long a second of an event's age takes: less than 1 where time is stretched."""
 
     @classmethod
-    def stretched(cls, scale: float) -> ServiceLimits:
+    def stretched(cls, scale: float, max_concurrency: int | None = None) -> ServiceLimits:
         """Lambda's limits, with events that are retried and grow old in other seconds."""
         whole = cls()
         return cls(
+            max_concurrency=whole.max_concurrency if max_concurrency is None else max_concurrency,
             event_retry_delays_s=tuple(delay_s * scale for delay_s in whole.event_retry_delays_s),
             throttle_retry_delay_s=whole.throttle_retry_delay_s * scale,
             event_time_scale=scale,
