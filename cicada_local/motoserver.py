@@ -60,14 +60,15 @@ class MotoServer:
         """
         os.environ["MOTO_PORT"] = str(port)
         from moto.core.config import default_user_config
-        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from moto.moto_server.werkzeug_app import create_backend_app
 
-        from cicada_local import cloudformation, interpreter
+        from cicada_local import cloudformation, interpreter, moto_speed
 
         default_user_config["stepfunctions"] = {"execute_state_machine": True}
         interpreter.install(principals)
+        moto_speed.install()
         cloudformation.register()
-        self._dispatcher = DomainDispatcherApplication(create_backend_app)
+        self._dispatcher = moto_speed.Dispatcher(create_backend_app)
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="moto")
 

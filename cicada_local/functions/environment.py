@@ -224,10 +224,11 @@ class Environment:
             self.write_log(line)
 
     def _note_memory(self) -> None:
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):  # in KiB
-                    self.peak_mb = max(self.peak_mb, round(int(line.split()[1]) / 1024))
+        status = Path(f"/proc/{self.pid}/status")
+        with contextlib.suppress(OSError), status.open("rb", buffering=0) as file:
+            _, _, found = file.read(_READ_BYTES).partition(b"VmHWM:")
+            if found:  # in KiB
+                self.peak_mb = max(self.peak_mb, round(int(found.split(None, 1)[0]) / 1024))
 
     async def _next_event(self, timeout_s: float) -> RuntimeEvent | Exited | TimedOut:
         try:

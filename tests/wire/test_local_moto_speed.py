@@ -1,0 +1,75 @@
+"""The short ways through moto come out where the long ones do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+from moto import mock_aws
+from moto.core.serialize import BaseJSONSerializer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+from cicada_local import moto_speed
+
+ITEM: dict[str, Any] = {
+    "pk": {"S": "a"},
+    "empty": {"S": ""},
+    "count": {"N": "1"},
+    "raw": {"B": b"abc"},
+    "said": {"L": [{"S": "x"}, {"B": b"zz"}, {"NULL": True}, {"BOOL": False}, {"L": []}]},
+    "names": {"SS": ["a", "b"]},
+    "sizes": {"NS": ["1", "2"]},
+    "blobs": {"BS": [b"q"]},
+    "log": {"M": {"1": {"M": {"a": {"N": "1"}, "b": {"S": "text"}}}, "2": {"M": {}}}},
+}
+DEFINITION = '{"StartAt": "One", "States": {"One": {"Type": "Pass", "Result": 1, "End": true}}}'
+
+
+@mock_aws
+def written_and_read() -> list[Any]:
+    """An item of every type, as each operation gives it."""
+    client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    client.create_table(
+        TableName="t",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.put_item(TableName="t", Item=ITEM)
+    updated = client.update_item(
+        TableName="t",
+        Key={"pk": {"S": "a"}},
+        UpdateExpression="SET #new = :new",
+        ExpressionAttributeNames={"#new": "new"},
+        ExpressionAttributeValues={":new": {"N": "2"}},
+        ReturnValues="ALL_NEW",
+    )
+    return [
+        updated["Attributes"],
+        client.get_item(TableName="t", Key={"pk": {"S": "a"}})["Item"],
+        client.scan(TableName="t")["Items"],
+    ]
+
+
+def test_items_are_written_as_moto_writes_them() -> None:
+    BaseJSONSerializer._serialize_type_structure = moto_speed._structure_in_moto  # type: ignore[method-assign]
+    plain = written_and_read()
+    moto_speed.install()
+    assert written_and_read() == plain
+    assert plain[1] == {**ITEM, "new": {"N": "2"}}
+
+
+def test_a_host_belongs_to_the_service_that_moto_finds() -> None:
+    hosts = ("dynamodb.us-east-1.amazonaws.com", "s3.us-east-1.amazonaws.com", "moto_api", "sqs", None)
+    plain = DomainDispatcherApplication(create_backend_app)
+    quick = moto_speed.Dispatcher(create_backend_app)
+    for _ in range(2):
+        assert [quick.get_backend_for_host(one) for one in hosts] == [plain.get_backend_for_host(one) for one in hosts]
+
+
+def test_a_definition_is_read_once_and_gives_a_program_of_its_own_each_time() -> None:
+    moto_speed.install()
+    (one, tree), (another, again) = (AmazonStateLanguageParser.parse(DEFINITION) for _ in range(2))
+    assert one is not another
+    assert tree is again
