@@ -35,6 +35,10 @@ class MetricClock:
         """What a real time is here."""
         return self._began + (real - self._began) * MINUTE_S / self.minute_s
 
+    def as_long_ago(self, real: float) -> float:
+        """The time here that is as far from now as a real time is: of what a clock told that may be wrong."""
+        return self.now() + real - self._now()
+
     def real_now(self) -> float:
         """The real time."""
         return self._now()

@@ -111,7 +111,7 @@ class CloudWatch(JsonService):
         clock = self.store.clock
         try:
             for one in emf.read(message, clock.real_now()):
-                self.store.record(one.metric, *one.values, unit=one.unit, at=clock.of(one.at))
+                self.store.record(one.metric, *one.values, unit=one.unit, at=clock.as_long_ago(one.at))
         except emf.Invalid as error:
             logger.warning("%s reported metrics that CloudWatch drops: %s", function, error)
             self.store.count("AWS/Logs", "EMFValidationErrors", {"LogGroupName": f"/aws/lambda/{function}"})

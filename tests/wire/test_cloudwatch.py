@@ -235,6 +235,16 @@ def test_lines_of_logs_become_metrics_in_stretched_time(house: House) -> None:
     assert dropped["MetricName"] == "EMFValidationErrors"
 
 
+def test_a_line_by_a_clock_that_is_late_becomes_a_metric_of_that_time(house: House) -> None:
+    house.store.clock.minute_s = 1.0
+    house.real = NOON + 1.0
+    about = {"Namespace": "Cicada", "Dimensions": [["service"]], "Metrics": [{"Name": "Questions", "Unit": "Count"}]}
+    line = {"_aws": {"Timestamp": (NOON - 30) * 1000, "CloudWatchMetrics": [about]}, "service": "cicada"}
+    house.cloudwatch.log_line("answer", json.dumps(line | {"Questions": 1}))
+    house.real = NOON + 2.0
+    assert house.data(metric("q", "Questions"), minutes=3) == {"q": [1]}
+
+
 # --- alarms ---
 
 
