@@ -9,6 +9,7 @@ import argparse
 import itertools
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks.dashboard_data import collect, widget_metrics
+from benchmarks.dashboard_data import collect, shown_from, widget_metrics
 
 __all__ = ["collect", "main", "render"]
 
@@ -29,13 +30,21 @@ DEFAULT_WIDTH, DEFAULT_HEIGHT = 6, 6
 """Of a widget, in cells, as the console has them."""
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
 """The console's, in its order."""
-CHAR_WIDTH = 6.1
+STATES = {"OK": "#1d8102", "ALARM": "#d13212", "INSUFFICIENT_DATA": "#879596"}
+"""An alarm's colour by its state."""
+ALARM_WIDTH, ALARM_HEIGHT = 180, 24
+"""What an alarm takes at least, in pixels."""
+CHAR_WIDTH = 6.4
 """Of the small text, about."""
+BOLD = 1.15
+"""How much wider bold text is."""
+COLUMN_GAP = 2
+"""Characters between columns of a table."""
 _STYLE = (
     "text{font:11px 'Amazon Ember',system-ui,sans-serif;fill:#414d5c}.page{fill:#f4f4f5}.card{fill:#fff;stroke:#d5dbdb}"
     ".title{font-size:13px;font-weight:600;fill:#16191f}.head{font-size:18px;font-weight:600;fill:#16191f}"
     ".grid{stroke:#eaeded}.limit{stroke:#d13212;stroke-dasharray:5 4}.line{fill:none;stroke-width:1.6}"
-    ".number{font-size:26px;font-weight:300;fill:#16191f}.strong{font-weight:600;fill:#16191f}.row{fill:#fafafa}"
+    ".state{fill:#fff;stroke:#d5dbdb}.number{font-size:26px;font-weight:300;fill:#16191f}.strong{font-weight:600;fill:#16191f}.row{fill:#fafafa}"
 )
 
 
@@ -104,11 +113,12 @@ def _widget(widget: Mapping[str, Any], box: Box, data: Mapping[str, Any], place:
     if widget["type"] == "log":
         yield from _table(data.get("logs", {}).get(place, ()), box)
     elif widget["type"] == "alarm":
-        yield from _table([{"alarm": arn.rpartition(":")[2]} for arn in properties["alarms"]], box)
+        yield from _states(data.get("alarms", {}).get(place, ()), box)
     elif properties.get("view") == "singleValue":
         yield from _numbers(_lines(widget, data["results"].get(place, ())), box)
     else:
-        yield from _graph(widget, _lines(widget, data["results"].get(place, ())), box, data["start"], data["end"])
+        first = shown_from(widget, data["start"], data["end"])
+        yield from _graph(widget, _lines(widget, data["results"].get(place, ())), box, first, data["end"])
 
 
 def _lines(widget: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> list[Line]:
@@ -122,17 +132,29 @@ def _lines(widget: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> l
     return found
 
 
-# --- text, numbers and tables ---
+# --- text, alarms, numbers and tables ---
 
 
 def _text(markdown: str, box: Box) -> Iterator[str]:
     y = 4
-    for line in markdown.splitlines():
+    for line in re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", markdown).splitlines():
         heading = line.startswith("#")
         for part in textwrap.wrap(line.lstrip("# "), int(box.width / (8 if heading else CHAR_WIDTH))) or [""]:
             y += 16
             if y < box.height + GAP:
                 yield f'<text class="{"title" if heading else "plain"}" x="4" y="{y}">{escape(part)}</text>'
+
+
+def _states(alarms: Sequence[Mapping[str, str]], box: Box) -> Iterator[str]:
+    across = max(1, int((box.width - 24) // ALARM_WIDTH))
+    width = (box.width - 24 + GAP) / across
+    for number, alarm in enumerate(alarms):
+        row, column = divmod(number, across)
+        x, y = 12 + column * width, 32 + row * (ALARM_HEIGHT + GAP)
+        name = _short(alarm["name"], int((width - GAP - 16) / CHAR_WIDTH))
+        yield f'<rect class="state" x="{x:.1f}" y="{y}" width="{width - GAP:.1f}" height="{ALARM_HEIGHT}" rx="3"/>'
+        yield f'<rect fill="{STATES[alarm["state"]]}" x="{x:.1f}" y="{y}" width="5" height="{ALARM_HEIGHT}" rx="2"/>'
+        yield f'<text x="{x + 13:.1f}" y="{y + 16}">{escape(name)}</text>'
 
 
 def _numbers(lines: Sequence[Line], box: Box) -> Iterator[str]:
@@ -153,18 +175,29 @@ def _table(rows: Sequence[Mapping[str, str]], box: Box) -> Iterator[str]:
         yield '<text x="12" y="44">No results</text>'
         return
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "@ptr"]
-    width = (box.width - 24) / len(names)
-    room = max(3, int(width / CHAR_WIDTH) - 1)
-    for number, row in enumerate([dict(zip(names, names, strict=True)), *rows]):
+    lines = [dict(zip(names, names, strict=True)), *rows]
+    rooms = _rooms([max(BOLD * len(name), *(len(str(row.get(name, ""))) for row in rows)) for name in names], box)
+    for number, row in enumerate(lines):
         y = 42 + 17 * number
         if y > box.height - 6:
             return
         if number % 2:
             yield f'<rect class="row" x="8" y="{y - 12}" width="{box.width - 16:g}" height="17"/>'
-        for column, name in enumerate(names):
+        x = 12.0
+        for name, room in zip(names, rooms, strict=True):
             style = "plain" if number else "strong"
-            value = escape(_short(str(row.get(name, "")), room))
-            yield f'<text class="{style}" x="{12 + column * width:.1f}" y="{y}">{value}</text>'
+            value = escape(_short(str(row.get(name, "")), int(room)))
+            yield f'<text class="{style}" x="{x:.1f}" y="{y}">{value}</text>'
+            x += (room + COLUMN_GAP) * CHAR_WIDTH
+
+
+def _rooms(needed: Sequence[float], box: Box) -> list[float]:
+    """The characters that each column has: what it needs, but for the widest where that is too much for all."""
+    left, rooms = (box.width - 24) / CHAR_WIDTH - COLUMN_GAP * len(needed), dict[int, float]()
+    for number, column in enumerate(sorted(range(len(needed)), key=needed.__getitem__)):
+        rooms[column] = min(needed[column], left / (len(needed) - number))
+        left -= rooms[column]
+    return [rooms[column] for column in range(len(needed))]
 
 
 # --- graphs ---
@@ -200,6 +233,7 @@ def _graph(widget: Mapping[str, Any], lines: Sequence[Line], box: Box, start: fl
     limits = properties.get("annotations", {}).get("horizontal", ())
     legend = list(_legend(lines, box))
     right = any(line.right for line in lines)
+    gap = 1.5 * min(_steps(lines), default=math.inf)
     across = _Scale(start, max(end, start + 1), 48.0, box.width - (48.0 if right else 14.0))
     bottom = box.height - 22 - 15 * (1 + max((row for row, _ in legend), default=0))
     for side in (False, True) if right else (False,):
@@ -212,7 +246,7 @@ def _graph(widget: Mapping[str, Any], lines: Sequence[Line], box: Box, start: fl
             yield from _limit(one, up, across)
         for line in lines:
             if line.right is side:
-                yield from _drawn(line, across, up)
+                yield from _drawn(line, across, up, gap)
     yield from _times(across, bottom)
     yield from (text for _, text in legend)
 
@@ -240,13 +274,19 @@ def _limit(annotation: Mapping[str, Any], up: _Scale, across: _Scale) -> Iterato
     if up.end <= y <= up.start:
         yield f'<line class="limit" x1="{across.start:g}" x2="{across.end:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         label = escape(annotation.get("label", ""))
-        yield f'<text x="{across.end - 4:g}" y="{y - 4:.1f}" text-anchor="end">{label}</text>'
+        beside = y + 13 if y < up.end + 12 else y - 4
+        yield f'<text x="{across.end - 4:g}" y="{beside:.1f}" text-anchor="end">{label}</text>'
 
 
-def _drawn(line: Line, across: _Scale, up: _Scale) -> Iterator[str]:
-    """A line, broken where values are missing; a value alone is a dot."""
+def _steps(lines: Sequence[Line]) -> Iterator[float]:
+    """The times between values that follow each other."""
+    for line in lines:
+        yield from (later[0] - earlier[0] for earlier, later in itertools.pairwise(line.points))
+
+
+def _drawn(line: Line, across: _Scale, up: _Scale, gap: float) -> Iterator[str]:
+    """A line, broken where values are missing for longer than a gap; a value alone is a dot."""
     times = [at for at, _ in line.points]
-    gap = 1.5 * min((later - earlier for earlier, later in itertools.pairwise(times)), default=math.inf)
     parts: list[list[tuple[float, float]]] = []
     for place, point in enumerate(line.points):
         if place == 0 or point[0] - times[place - 1] > gap:
@@ -280,7 +320,10 @@ def _times(across: _Scale, bottom: float) -> Iterator[str]:
     step = next((step for step in steps if span / step <= max(2, (across.end - across.start) / 70)), steps[-1])
     form = "%H:%M" if step < 86_400 else "%m-%d"
     for at in range(math.ceil(across.least / step) * step, math.floor(across.most) + 1, step):
-        yield f'<text x="{across.at(at):.1f}" y="{bottom + 15:.1f}" text-anchor="middle">{_clock(at, form)}</text>'
+        x, anchor = across.at(at), "middle"
+        if x > across.end - 6:
+            x, anchor = across.end + 8, "end"
+        yield f'<text x="{x:.1f}" y="{bottom + 15:.1f}" text-anchor="{anchor}">{_clock(at, form)}</text>'
 
 
 def _legend(lines: Sequence[Line], box: Box) -> Iterator[tuple[int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import ArnFormat, CfnOutput, RemovalPolicy, Stack
@@ -16,6 +17,7 @@ from constructs import Construct
 from cicada import __version__
 from stacks.alarms import Alarms
 from stacks.answering import AnsweringStack
+from stacks.dashboard import OperatorsDashboard
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
 from stacks.function import Functions
@@ -23,7 +25,7 @@ from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.page import PageStack
-from stacks.queries import save_queries
+from stacks.queries import log_groups, save_queries
 from stacks.routes import Routes
 from stacks.settings import Settings
 from stacks.settings_record import record, written
@@ -100,7 +102,8 @@ class GatewayStack(Stack):
         stage = self._stage(routes.deploy(), access_log)
         if page is not None:  # it is told of the API when that can be called
             page.configure(self, self._page_config(issuer)).node.add_dependency(stage)
-        save_queries(self, prefix=settings.stack_prefix, access_log=access_log)
+        groups = log_groups(self, access_log)
+        save_queries(self, prefix=settings.stack_prefix, groups=groups)
         if settings.alarm_email is not None:
             Alarms(
                 self,
@@ -111,10 +114,13 @@ class GatewayStack(Stack):
                 answering=answering,
                 ingest=ingest,
             )
+        # The last: it shows the alarms.
+        dashboard = self._dashboard(answering, ingest, groups) if settings.dashboard else None
         for name, value in {
             "Release": __version__,
             "WebSocketUrl": data.address("wss"),
             **({} if page is None else {"PageUrl": page.url}),
+            **({} if dashboard is None else {"Dashboard": dashboard.name}),
             "IndexBucket": data.bucket_name,
             "RequestsTable": data.table.table_name,
             "StateMachineArn": answering.workflow.machine.state_machine_arn,
@@ -150,6 +156,19 @@ class GatewayStack(Stack):
                 "TOKEN_IN_URL": str(auth.token_in_url).lower(),
             },
         ).function
+
+    def _dashboard(
+        self, answering: AnsweringStack, ingest: IngestStack, groups: Mapping[str, str]
+    ) -> OperatorsDashboard:
+        return OperatorsDashboard(
+            self,
+            "Operators",
+            settings=self._settings,
+            data=self._data,
+            answering=answering,
+            ingest=ingest,
+            log_groups=groups,
+        )
 
     def _page_config(self, issuer: TokenIssuer | None) -> str:
         """The page's ``config.json``."""

@@ -95,6 +95,47 @@ def _query(*commands: str) -> str:
     return "\n| ".join(commands)
 
 
+FALLBACKS = SavedQuery(
+    "FallbacksQuery",
+    "Why answers fell back",
+    "What the strategies failed by before another one answered, with a request to look at",
+    ("answer",),
+    _query(
+        'filter step = "complete" and ispresent(failed.0)',
+        f"filter failed.0 not like /{CacheMiss.code}/ or ispresent(failed.1)",
+        "stats count(*) as answers, latest(request_id) as example by failed.0, failed.1, failed.2, answered_by",
+        "sort answers desc",
+        f"limit {MOST_ROWS}",
+    ),
+)
+SPENDING = SavedQuery(
+    "SpendingQuery",
+    "Spending by model",
+    "What each model cost, and what it was called for",
+    ("answer",),
+    _query(
+        'filter step = "model_call"',
+        "stats sum(cost_usd) as usd, sum(calls) as model_calls, sum(input_tokens) as tokens_in, "
+        "sum(output_tokens) as tokens_out, count_distinct(request_id) as requests by model_id, purpose",
+        "sort usd desc",
+        f"limit {MOST_ROWS}",
+    ),
+    level="INFO",
+)
+VERSIONS = SavedQuery(
+    "VersionsQuery",
+    "Index versions searched",
+    "Which versions of the index were searched, when last, how long it took, and with how many passages found",
+    ("answer",),
+    _query(
+        'filter step = "retrieved"',
+        "stats count(*) as searches, avg(found) as passages, pct(took_ms, 95) as p95_ms, "
+        "latest(@timestamp) as last_at by index_version, engine",
+        "sort last_at desc",
+        f"limit {MOST_ROWS}",
+    ),
+    level="INFO",
+)
 CATALOGUE = (
     SavedQuery(
         "Trace",
@@ -118,19 +159,7 @@ CATALOGUE = (
             f"limit {MOST_ROWS}",
         ),
     ),
-    SavedQuery(
-        "FallbacksQuery",
-        "Why answers fell back",
-        "What the strategies failed by before another one answered, with a request to look at",
-        ("answer",),
-        _query(
-            'filter step = "complete" and ispresent(failed.0)',
-            f"filter failed.0 not like /{CacheMiss.code}/ or ispresent(failed.1)",
-            "stats count(*) as answers, latest(request_id) as example by failed.0, failed.1, failed.2, answered_by",
-            "sort answers desc",
-            f"limit {MOST_ROWS}",
-        ),
-    ),
+    FALLBACKS,
     SavedQuery(
         "SlowQuery",
         "Slow first texts",
@@ -145,20 +174,7 @@ CATALOGUE = (
         ),
         level="INFO",
     ),
-    SavedQuery(
-        "SpendingQuery",
-        "Spending by model",
-        "What each model cost, and what it was called for",
-        ("answer",),
-        _query(
-            'filter step = "model_call"',
-            "stats sum(cost_usd) as usd, sum(calls) as model_calls, sum(input_tokens) as tokens_in, "
-            "sum(output_tokens) as tokens_out, count_distinct(request_id) as requests by model_id, purpose",
-            "sort usd desc",
-            f"limit {MOST_ROWS}",
-        ),
-        level="INFO",
-    ),
+    SPENDING,
     SavedQuery(
         "ModelFaultsQuery",
         "Failed model calls",
@@ -234,20 +250,7 @@ CATALOGUE = (
             f"limit {MOST_ROWS}",
         ),
     ),
-    SavedQuery(
-        "VersionsQuery",
-        "Index versions searched",
-        "Which versions of the index were searched, when last, how long it took, and with how many passages found",
-        ("answer",),
-        _query(
-            'filter step = "retrieved"',
-            "stats count(*) as searches, avg(found) as passages, pct(took_ms, 95) as p95_ms, "
-            "latest(@timestamp) as last_at by index_version, engine",
-            "sort last_at desc",
-            f"limit {MOST_ROWS}",
-        ),
-        level="INFO",
-    ),
+    VERSIONS,
     SavedQuery(
         "UpkeepQuery",
         "Upkeep of the index",
@@ -374,30 +377,40 @@ CATALOGUE = (
 )
 
 
-def save_queries(scope: Construct, *, prefix: str, access_log: logs.ILogGroup) -> None:
-    """Save every query, over the log groups of the app's functions that there are.
+def log_groups(scope: Construct, access_log: logs.ILogGroup) -> dict[str, str]:
+    """The log groups of the app's functions that there are, by their folders, and that of the API's stage.
 
     Args:
         scope: the stack that is deployed last.
-        prefix: the deployment's; the console shows it as a folder.
         access_log: the log group of the API's stage.
     """
-    groups = {ACCESS_LOG: access_log.log_group_name} | {
+    return {ACCESS_LOG: access_log.log_group_name} | {
         found.folder: found.logs.log_group_name
         for found in scope.node.root.node.find_all()
         if isinstance(found, CicadaFunction)
     }
+
+
+def save_queries(scope: Construct, *, prefix: str, groups: Mapping[str, str]) -> None:
+    """Save every query.
+
+    Args:
+        scope: the stack that is deployed last.
+        prefix: the deployment's; the console shows it as a folder.
+        groups: as :func:`log_groups` finds them.
+    """
     for query in CATALOGUE:
         logs.CfnQueryDefinition(
             scope,
             query.id,
             name=full_name(prefix, query),
             query_string=query.text,
-            log_group_names=_names(query, groups),
+            log_group_names=read_by(query, groups),
         )
 
 
-def _names(query: SavedQuery, groups: Mapping[str, str]) -> list[str]:
+def read_by(query: SavedQuery, groups: Mapping[str, str]) -> list[str]:
+    """The log groups that a query reads, of those that there are."""
     return [groups[name] for name in query.functions if name in groups]
 
 

@@ -157,6 +157,11 @@ class Settings(Group):
         None, description="creates alarms (billed by the month) and sends them to this address"
     )
     objectives: ObjectivesSettings = ObjectivesSettings()
+    dashboard: bool = Field(
+        True,
+        description="creates the dashboard `<prefix>-<Region>`; three of an account are free, each further one is "
+        "billed by the month",
+    )
     runbooks: Annotated[str, StringConstraints(pattern=r"^[^\s]+[^/\s]$", max_length=200)] = Field(
         "docs/runbooks",
         description="where the alarms' descriptions say that the runbooks are: a folder, or the URL of your copy",

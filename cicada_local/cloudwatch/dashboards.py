@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from cicada_local.cloudwatch.errors import DashboardInvalid, DashboardNotFound
@@ -23,6 +24,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _TYPES = ("metric", "text", "log", "alarm")
 _VIEWS = ("timeSeries", "singleValue", "gauge", "bar", "pie", "table")
 _LOG_VIEWS = ("timeSeries", "table", "bar", "pie")
+_PERIOD_OVERRIDES = ("auto", "inherit")
+_AGO = re.compile(r"-P(?=.)(\d+M)?(\d+W)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?)?")
+"""A time before now, such as ``-PT3H`` or ``-P14D``."""
 _REQUIRED = {"text": ("markdown",), "log": ("query", "region"), "alarm": ("alarms",), "metric": ("region",)}
 
 
@@ -106,12 +110,34 @@ def check(name: str, body: str) -> Iterator[str]:
     if not isinstance(widgets, list):
         yield 'The body must have "widgets", an array'
         return
+    yield from _shown(read)
+    if read.get("periodOverride", "auto") not in _PERIOD_OVERRIDES:
+        yield f"/periodOverride must be one of {', '.join(_PERIOD_OVERRIDES)}"
     if len(widgets) > MAX_WIDGETS:
         yield f"More than {MAX_WIDGETS} widgets"
     for place, widget in enumerate(widgets):
         yield from (f"/widgets/{place}{problem}" for problem in _widget(widget))
     if sum(_metrics(widget) for widget in widgets) > MAX_METRICS:
         yield f"More than {MAX_METRICS} metrics"
+
+
+def _shown(given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the time that a dashboard or a widget shows."""
+    start, end = given.get("start"), given.get("end")
+    if end is not None and start is None:
+        yield "/end needs /start"
+    if start is not None and not (_AGO.fullmatch(str(start)) or _is_time(start)):
+        yield "/start must be a time, or a duration that begins with -P"
+    if end is not None and not _is_time(end):
+        yield "/end must be a time"
+
+
+def _is_time(text: Any) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _metrics(widget: Any) -> int:
@@ -152,6 +178,7 @@ def _placed(widget: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metric_widget(properties: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"/properties{problem}" for problem in _shown(properties))
     metrics, annotations = properties.get("metrics"), properties.get("annotations", {})
     if not metrics and not annotations.get("alarms"):
         yield "/properties/metrics is required, unless an alarm is annotated"

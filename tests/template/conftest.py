@@ -89,6 +89,7 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "pointInTimeRecovery": True,
         "customerManagedKey": True,
         "alarmEmail": "operator@example.org",
+        "dashboard": False,
         "objectives": {
             "answersMissingShare": 0.01,
             "answersFellBackShare": 0.5,

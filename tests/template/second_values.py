@@ -144,6 +144,7 @@ SECOND_VALUES: dict[str, Any] = {
     "pointInTimeRecovery": True,
     "customerManagedKey": True,
     "alarmEmail": "operator@example.org",
+    "dashboard": False,
     "objectives.answersMissingShare": 0.1,
     "objectives.answersFellBackShare": 0.5,
     "objectives.firstTextS": 5.0,

@@ -152,6 +152,7 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "Release",
         "WebSocketUrl",
         "PageUrl",
+        "Dashboard",
         "IndexBucket",
         "RequestsTable",
         "StateMachineArn",

@@ -18,6 +18,7 @@ FREE_WHILE_IDLE = {
     "AWS::CloudFront::Distribution",
     "AWS::CloudFront::OriginAccessControl",
     "AWS::CloudFront::ResponseHeadersPolicy",
+    "AWS::CloudWatch::Dashboard",  # the first three of an account
     "AWS::Cognito::ManagedLoginBranding",
     "AWS::Cognito::UserPool",
     "AWS::Cognito::UserPoolClient",

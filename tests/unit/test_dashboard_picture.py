@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.dashboard_data import collect, widget_queries
+from benchmarks.dashboard_data import collect, shown_from, widget_queries
 from benchmarks.dashboard_picture import main, render
 
 NOON = 1_795_262_400
@@ -54,6 +54,16 @@ BODY = {
         {"type": "log", "y": 7, "properties": {"title": "Why", "region": "us-east-1", "query": "fields reason"}},
         {"type": "log", "x": 6, "y": 7, "properties": {"title": "None", "region": "us-east-1", "query": "fields x"}},
         {"type": "alarm", "x": 12, "y": 7, "properties": {"title": "Alarms", "alarms": ["arn:aws:…:alarm:cicada-A"]}},
+        {
+            "type": "metric",
+            "y": 13,
+            "properties": {
+                "title": "By the day",
+                "region": "us-east-1",
+                "start": "-P2DT6H",
+                "metrics": [["Cicada", "CostUsd", *SERVICE, {"period": 86_400}]],
+            },
+        },
     ]
 }
 
@@ -61,11 +71,18 @@ BODY = {
 class Client:
     """CloudWatch with three minutes of values."""
 
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
     def get_dashboard(self, **asked: str) -> dict[str, str]:
         assert asked == {"DashboardName": "cicada"}
         return {"DashboardBody": json.dumps(BODY)}
 
+    def describe_alarms(self, **asked: list[str]) -> dict[str, Any]:
+        return {"MetricAlarms": [{"AlarmName": name, "StateValue": "ALARM"} for name in asked["AlarmNames"]]}
+
     def get_metric_data(self, **asked: Any) -> dict[str, Any]:
+        self.asked.append(asked)
         times = [datetime.fromtimestamp(NOON + 60 * minute, UTC) for minute in (0, 1, 4)]
         return {
             "MetricDataResults": [
@@ -108,6 +125,20 @@ def test_a_number_is_of_the_whole_time() -> None:
     assert cost["MetricStat"]["Period"] == 600
 
 
+def test_a_widget_may_show_a_time_of_its_own() -> None:
+    client = Client()
+    window = datetime.fromtimestamp(NOON, UTC), datetime.fromtimestamp(NOON + 600, UTC)
+    collect(client, "cicada", *window, period_s=60)
+    first, *_, last = client.asked
+    assert (first["StartTime"], last["EndTime"]) == window
+    assert last["StartTime"] == datetime(2026, 11, 19, tzinfo=UTC)  # at the beginning of a period
+    periods = [asked["MetricDataQueries"][0]["MetricStat"]["Period"] for asked in (first, last)]
+    assert periods == [60, 86_400]
+    graph = {"type": "metric", "properties": {"start": "-P3M"}}
+    with pytest.raises(ValueError, match="-P3M"):
+        shown_from(graph, NOON, NOON + 600)
+
+
 def test_a_dashboard_is_drawn_from_plain_data(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text(json.dumps(data), encoding="utf-8")
     assert main([str(tmp_path / "data.json"), str(tmp_path / "picture.svg")]) == 0
@@ -120,7 +151,7 @@ def test_a_dashboard_is_drawn_from_plain_data(data: dict[str, Any], tmp_path: Pa
 
 def test_a_gap_breaks_a_line(data: dict[str, Any]) -> None:
     picture = render(data)
-    assert picture.count("<polyline") == picture.count("<circle") == 3
+    assert picture.count("<polyline") == picture.count("<circle") == 4
 
 
 def test_a_stacked_graph_adds_up(data: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from tests.wire.engine_services import EngineService, serving
 
 NOON = 1_795_262_400  # 2026-11-21 12:00:00 UTC
 TOPIC = "arn:aws:sns:us-east-1:123456789012:Operators"
+GRAPH = {"region": "us-east-1", "metrics": [["Cicada", "Questions"]]}
 
 
 class House:
@@ -405,7 +406,10 @@ def test_a_state_that_is_set_lasts_until_the_next_evaluation(house: House) -> No
 
 
 def test_dashboards_are_kept_and_listed(house: House) -> None:
-    body = json.dumps({"widgets": [{"type": "text", "width": 6, "height": 1, "properties": {"markdown": "# Cicada"}}]})
+    text = {"type": "text", "width": 6, "height": 1, "properties": {"markdown": "# Cicada"}}
+    graph = {"type": "metric", "properties": {**GRAPH, "start": "-P14D"}}
+    shown = {"start": "-PT3H", "periodOverride": "inherit"}
+    body = json.dumps({"widgets": [text, graph], **shown})
     assert house.client.put_dashboard(DashboardName="cicada", DashboardBody=body)["DashboardValidationMessages"] == []
     found = house.client.get_dashboard(DashboardName="cicada")
     assert (found["DashboardBody"], found["DashboardArn"]) == (
@@ -431,6 +435,11 @@ def test_dashboards_are_kept_and_listed(house: House) -> None:
         json.dumps({"widgets": [{"type": "log", "properties": {"query": "fields @message"}}]}),
         json.dumps({"widgets": [{"type": "metric", "properties": {"region": "us-east-1"}}]}),
         json.dumps({"widgets": [{"type": "metric", "properties": {"region": "us-east-1", "metrics": [["Cicada"]]}}]}),
+        json.dumps({"widgets": [], "periodOverride": "never"}),
+        json.dumps({"widgets": [], "start": "3 hours ago"}),
+        json.dumps({"widgets": [], "end": "2026-11-21T12:00:00Z"}),
+        json.dumps({"widgets": [{"type": "metric", "properties": {**GRAPH, "start": "-P"}}]}),
+        json.dumps({"widgets": [{"type": "metric", "properties": {**GRAPH, "start": "-P1D", "end": "-PT3H"}}]}),
     ],
 )
 def test_a_dashboard_that_cannot_be_shown_is_refused(house: House, body: str) -> None:
