@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.actor import actor_of
 from cicada_cli.deployment import Deployment
-from cicada_cli.exits import Exit
+from cicada_cli.exits import Exit, UsageError
 from cicada_cli.index import store_of
-from cicada_cli.output import complain
+from cicada_cli.output import complain, note
 from cicada_cli.shared_options import add_aws
 from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
 
@@ -60,6 +61,14 @@ def guarded(command: Callable[[], Exit]) -> Exit:
     except (ErasureIncomplete, PersonalDataFault) as error:
         complain(f"{error}. The same command goes on where this one stopped")
     return Exit.FAILED
+
+
+def confirmed(question: str, doing: str) -> bool:
+    """Ask whether to go on. Raises UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"nobody can be asked whether to {doing}: add --yes")
+    note(f"{question} [y/N] ", end="")
+    return input().strip().lower() in ("y", "yes")
 
 
 def table_client(deployment: Deployment) -> Any:

@@ -27,6 +27,7 @@ from cicada_cli import (
     ingest,
     personal_data,
     profiles,
+    restore,
     retrieve,
     upkeep,
 )
@@ -182,6 +183,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_index(evaluating)
     evaluating.set_defaults(run=_evaluate)
     upkeep.add_index(commands, _upkeep_runs())
+    restore.add_restore(commands, _administrative)
     engine.add_engine(commands, _load_engine, add_aws)
     ingest.add_ingest(commands, _ingest_report, _ingest_run, add_aws)
     add_trace(commands, _trace)

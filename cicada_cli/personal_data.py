@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -13,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cicada_cli.administration import CHANGING, Runner, add_deployment, recorded, subject_of
+from cicada_cli.administration import CHANGING, Runner, add_deployment, confirmed, recorded, subject_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import note, say, say_json
@@ -205,11 +204,8 @@ def _erase(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 
 def _confirmed(person: Person) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked whether to erase: add --yes")
     who = person.subject if person.account is None else f"{person.account.email} ({person.subject})"
-    note(f"Erase everything that is stored of {one_line(who)}? It cannot be undone. [y/N] ", end="")
-    return input().strip().lower() in ("y", "yes")
+    return confirmed(f"Erase everything that is stored of {one_line(who)}? It cannot be undone.", "erase")
 
 
 def _connections(deployment: Deployment) -> Connections:

@@ -28,6 +28,7 @@ from stacks.ingest_settings import Ingest
 from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
+from stacks.replication_settings import Replication
 from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
 from stacks.usage_settings import UsageLimitsSettings
 
@@ -57,6 +58,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "limits": DeploymentLimits,
     "usage_limits": UsageLimitsSettings,
     "objectives": ObjectivesSettings,
+    "replication": Replication,
 }
 
 _COMPLAINTS = {

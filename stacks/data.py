@@ -21,6 +21,7 @@ from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction, Functions
 from stacks.keys import OBJECT_READER, OBJECT_WRITER
 from stacks.layers import Layers
+from stacks.replication import replicate
 from stacks.settings import Settings
 from stacks.settings_record import record
 from stacks.vectors import VectorIndexResource
@@ -59,6 +60,7 @@ class DataStack(Stack):
         self.encryption_key = self.key if settings.customer_managed_key is True else None
         """What encrypts whatever is written; None for AWS's own keys."""
         self.bucket = self._bucket(removal, settings.ingest.keep_days)
+        replicate(self.bucket, self.key, settings.replication)
         self.table = self._table(settings, removal)
         self.api = apigw.CfnApi(
             self,
@@ -319,6 +321,7 @@ class DataStack(Stack):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
             ),
+            deletion_protection=settings.on_delete == "retain",
             removal_policy=removal,
         )
         # Only an open request has the attribute `open_in`: the index holds what is under way, and costs nothing idle.

@@ -32,6 +32,7 @@ from stacks.ingest_settings import Ingest
 from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
+from stacks.replication_settings import Replication
 from stacks.usage_settings import UsageLimitsSettings
 
 LOCAL_ACCOUNT = "123456789012"
@@ -143,11 +144,16 @@ class Settings(Group):
         3008, description="memory of the function that merges segments; it bounds those that it can merge"
     )
     on_delete: Literal["retain", "destroy"] = Field(
-        "retain", description="what happens to the buckets, the table and the user pool when their stack is deleted"
+        "retain",
+        description="what happens to the buckets, the table and the user pool when their stack is deleted; with "
+        "`retain` table and user pool are protected against deletion",
     )
     point_in_time_recovery: bool = Field(
-        False, description="continuous backups of the table (billed by its size); answers live for days only"
+        False,
+        description="continuous backups of the table (billed by its size), from which `cicada restore table` restores; "
+        "profiles live until their users delete them, answers for days",
     )
+    replication: Replication = Replication()
     customer_managed_key: Literal[True, False, "retiring"] = Field(
         False,
         description='encrypt bucket, table and logs with a KMS key of your own (billed by the month); `"retiring"` '
@@ -221,6 +227,7 @@ class Settings(Group):
     def _groups_and_limits_fit_the_rest(self) -> Settings:
         self.access.check(self.auth)
         self.usage_limits.check(self.auth, self.budget)
+        self.replication.check_key(self.customer_managed_key is not False)
         return self
 
     def _most_usd(self, model_id: str, usage: Usage) -> float | None:

@@ -87,6 +87,10 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "logLevel": "DEBUG",
         "onDelete": "destroy",
         "pointInTimeRecovery": True,
+        "replication": {
+            "bucketArn": "arn:aws:s3:::copies-of-other",
+            "keyArn": "arn:aws:kms:eu-west-1:123456789012:key/12345678-1234-1234-1234-123456789012",
+        },
         "customerManagedKey": True,
         "alarmEmail": "operator@example.org",
         "dashboard": False,

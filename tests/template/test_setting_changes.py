@@ -44,6 +44,7 @@ EXPECTED: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {
     "retrieval.engine": (NOTHING, {(Kind.KEPT, each) for each in VECTORS}),
     "createApiLoggingRole": ({(Kind.KEPT, "AWS::IAM::Role"), (Kind.KEPT, "AWS::ApiGateway::Account")}, NOTHING),
     "customerManagedKey": (NOTHING, {(Kind.LOST, "AWS::KMS::Key")}),
+    "replication.keyArn": (NOTHING, {(Kind.LOST, "AWS::KMS::Key")}),
 }
 """What the way there does, and the way back; nothing where a change is not named."""
 

@@ -193,7 +193,7 @@ def trusts(synthesis: Synthesis) -> list[dict[str, Any]]:
 
 def test_only_the_services_take_the_roles(each: Synthesis) -> None:
     services = {statement["Principal"]["Service"] for statement in trusts(each)}
-    assert services <= {"lambda.amazonaws.com", "states.amazonaws.com", "apigateway.amazonaws.com"}
+    assert services <= {f"{name}.amazonaws.com" for name in ("lambda", "states", "apigateway", "s3")}
 
 
 def test_the_workflows_role_is_taken_in_the_name_of_this_account_only(shipped: Synthesis) -> None:

@@ -38,6 +38,8 @@ Action = Literal[
     "user_erased",
     "version_published",
     "version_rolled_back",
+    "index_restored",
+    "table_restored",
     "access_changed",
     "settings_changed",
 ]

@@ -159,7 +159,7 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
     Raises IndexMissing, IndexUnavailable, or IndexCorrupt or IndexMismatch if the current manifest cannot be read.
     """
     manifest = must_be_published(store).manifest
-    damaged = _kept_manifest(store, manifest)
+    damaged = kept_manifest_damage(store, manifest)
     ids_of: dict[str, IdDigests] = {}
     for done, entry in enumerate(manifest.segments):
         progress("checking", done, len(manifest.segments))
@@ -183,7 +183,7 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
     )
 
 
-def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
+def kept_manifest_damage(store: ObjectStore, manifest: Manifest) -> list[Damage]:
     """Damage to the copy of the manifest that a roll-back would read."""
     key = version_key(manifest.version)
     try:

@@ -1,0 +1,1 @@
+"""What restores a deployment's data from backups: the index from objects' earlier versions or copies, and the table."""
