@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import re
 from collections.abc import Callable
+from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -51,6 +52,14 @@ def duration(text: str) -> int:
     if match is None:
         raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d")
     return int(match[1]) * DURATIONS[match[2]][0]
+
+
+def moment(text: str) -> datetime:
+    """A time with its zone."""
+    with contextlib.suppress(ValueError):
+        if (found := datetime.fromisoformat(text)).tzinfo is not None:
+            return found
+    raise argparse.ArgumentTypeError("must be a time with its zone, such as 2026-11-25T10:00:00Z")
 
 
 def digest(text: str) -> str:

@@ -50,6 +50,7 @@ from cicada_local.rule_targets import RuleTargets
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from cicada_local.state import Keeper
 from cicada_local.state_store import StateStore
+from cicada_local.table_backups import TableBackups
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +137,7 @@ class Cloud:
             limits=ServiceLimits.stretched(metrics.clock.real_seconds(1), concurrency),
         )
         schedules.install()
+        TableBackups(metrics.clock.real_seconds(1)).install()
         targets = RuleTargets(
             functions.invoke,
             permits=_permits("events.amazonaws.com"),

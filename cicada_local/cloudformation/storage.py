@@ -1,4 +1,4 @@
-"""Buckets with versioning and events, and tables with their time to live and later indexes, which moto leaves out."""
+"""Buckets with versioning and events, tables with their options and later indexes, which moto leaves out."""
 
 from __future__ import annotations
 
@@ -82,14 +82,22 @@ def _create_table(declaration: Declaration) -> Table:
     table = Table.create_from_cloudformation_json(
         declaration.name, {"Properties": in_moto_terms}, declaration.account_id, declaration.region_name
     )
-    return _with_time_to_live(table, declaration)
+    return _with_options(table, declaration)
 
 
-def _with_time_to_live(table: Table, declaration: Declaration) -> Table:
+def _with_options(table: Table, declaration: Declaration) -> Table:
+    """With its time to live, its protection against deletion, and point-in-time recovery."""
+    backend = dynamodb_backends[declaration.account_id][declaration.region_name]
     specification = declaration.properties.get("TimeToLiveSpecification")
     if specification:
-        backend = dynamodb_backends[declaration.account_id][declaration.region_name]
         backend.update_time_to_live(table.name, specification)
+    recovery = declaration.properties.get("PointInTimeRecoverySpecification")
+    if recovery:
+        enabled = str(recovery["PointInTimeRecoveryEnabled"]).lower() == "true"
+        backend.update_continuous_backups(table.name, {"PointInTimeRecoveryEnabled": enabled})
+    protected = declaration.properties.get("DeletionProtectionEnabled")
+    if protected is not None:
+        table.deletion_protection_enabled = str(protected).lower() == "true"
     return table
 
 
@@ -113,7 +121,7 @@ def _update_table(table: Table, declaration: Declaration) -> Table:
             deletion_protection_enabled=None,
             warm_throughput=None,
         )
-    return _with_time_to_live(table, declaration)
+    return _with_options(table, declaration)
 
 
 def _delete_table(declaration: Declaration) -> None:
