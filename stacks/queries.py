@@ -87,7 +87,7 @@ class SavedQuery:
     text: str
     placeholder: str | None = None
     """What must be replaced before it is run."""
-    level: Literal["INFO", "WARN"] = "WARN"
+    level: Literal["INFO", "WARN", "ERROR"] = "WARN"
     """The quietest ``logLevel`` at which its lines are written."""
 
 
@@ -302,6 +302,7 @@ CATALOGUE = (
             "sort @timestamp desc",
             f"limit {MOST_ROWS}",
         ),
+        level="ERROR",
     ),
     SavedQuery(
         "Runs",
@@ -331,6 +332,7 @@ CATALOGUE = (
             "sort @timestamp desc",
             f"limit {MOST_ROWS}",
         ),
+        level="ERROR",
     ),
     SavedQuery(
         "GatewayQuery",
@@ -344,6 +346,7 @@ CATALOGUE = (
             "sort times desc",
             f"limit {MOST_ROWS}",
         ),
+        level="ERROR",
     ),
     SavedQuery(
         "StartsQuery",
@@ -358,7 +361,7 @@ CATALOGUE = (
             "sort p95_ms desc",
             f"limit {MOST_ROWS}",
         ),
-        level="INFO",
+        level="ERROR",
     ),
     SavedQuery(
         "ReleasesQuery",

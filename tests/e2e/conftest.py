@@ -34,6 +34,7 @@ LONGEST_FIRST = (
         "test_readme_deployment",
         "test_chaos",
         "test_campaign",
+        "test_operations",
         "test_documents",
         "test_resuming",
         "test_benchmarks_cloud",

@@ -42,8 +42,16 @@ EXPECTED = {
     "Functions that failed": {"Runtime.ExitError"},
     "Gateway errors": {"UNAUTHORIZED", "401"},
     "Releases at work": {__version__},
+    "Upkeep of the index": {"index maintained", "IndexUnavailable"},
 }
 """Values that rows of the queries have."""
+
+LINES_AT = {
+    "INFO": '["INFO", "WARNING", "ERROR", "CRITICAL"]',
+    "WARN": '["WARNING", "ERROR", "CRITICAL"]',
+    "ERROR": '["ERROR", "CRITICAL"]',
+}
+"""The levels of lines that are written, by ``logLevel``."""
 
 BY_LAMBDA = {"errorType", "errorMessage", "exception_name", "record"}
 """Fields that Lambda, or Powertools, writes."""
@@ -99,8 +107,8 @@ class Day:
             self._lose_a_start(socket)
             self._kill_a_worker(socket)
         self._refuse_a_connection()
-        self._cloud.control("POST", "schedules/Cicada-index-maintenance")
         assert eventually(lambda: bool(self._cloud.lines_about('"ingest finished"')), within_s=60)
+        self._maintain_the_index()
 
     def _upload_while_no_run_can_be_started(self) -> None:
         self._cloud.arm("stepfunctions.error", operation="StartExecution")
@@ -145,6 +153,12 @@ class Day:
         with pytest.raises(InvalidStatus), Socket(self._cloud.websocket_url, self._issuer.token(lasts_s=-60)):
             pass
 
+    def _maintain_the_index(self) -> None:
+        self._cloud.control("POST", "schedules/Cicada-index-maintenance")
+        self._cloud.arm("s3.error")
+        self._cloud.control("POST", "schedules/Cicada-index-maintenance")
+        self._cloud.disarm()
+
     def type(self, *words: str) -> str:
         """What a command of the operator's writes."""
         environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
@@ -161,9 +175,18 @@ def day(operated: SearchedCloud, issuer: Issuer) -> Day:
     return day
 
 
-def rows(cloud: LocalCloud, saved: Mapping[str, Any], filled: Mapping[str, str]) -> list[dict[str, str]]:
-    """What a saved query finds over its log groups and the last hour, with its placeholders filled in."""
-    text = saved["queryString"]
+def rows(
+    cloud: LocalCloud, saved: Mapping[str, Any], filled: Mapping[str, str], *, level: str = "INFO"
+) -> list[dict[str, str]]:
+    """What a saved query finds over its log groups and the last hour.
+
+    Args:
+        cloud: the deployment.
+        saved: the query, as its definition is described.
+        filled: what its placeholders stand for.
+        level: a ``logLevel``: the lines that it leaves out are not looked at.
+    """
+    text = f"filter not ispresent(level) or level in {LINES_AT[level]}\n| {saved['queryString']}"
     for placeholder, value in filled.items():
         text = text.replace(placeholder, value)
     logs, now = cloud.client("logs"), int(time.time())
@@ -184,6 +207,7 @@ def test_every_saved_query_finds_what_happened(operated: SearchedCloud, day: Day
         found = dict(zip(saved, pool.map(lambda one: rows(operated, one, filled), saved.values()), strict=True))
     assert [name for name, of in found.items() if not of] == []
     for query in CATALOGUE:
+        assert rows(operated, saved[query.name], filled, level=query.level), f"{query.name} at logLevel {query.level}"
         # What no row has is a field of events that did not happen here, and must be written by somebody.
         absent = set(parse(query.text).fields) - {column for row in found[query.name] for column in row}
         assert {column for column in absent if not is_written(query.text, column)} == set(), query.name
