@@ -46,6 +46,7 @@ from cicada_local.object_events import ObjectEvents
 from cicada_local.permissions import Principals, RoleNotAssumable
 from cicada_local.permissions.enforcement import service_may_invoke
 from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, Places
+from cicada_local.replication import Replication
 from cicada_local.rule_targets import RuleTargets
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from cicada_local.state import Keeper
@@ -153,6 +154,7 @@ class Cloud:
             targets=targets,
         )
         self._object_events = ObjectEvents(targets)
+        self._replication = Replication(self._moto.lock("s3"), metrics.clock.real_seconds(1))
         gateway = WebSocketGateway(
             deployed.lookup_api,
             functions.invoke,
@@ -262,6 +264,7 @@ class Cloud:
     def _answered(self, call: Call, body: bytes, status: int) -> None:
         self.keeper.changed(call, body, status)
         self._object_events.answered(call, body, status)
+        self._replication.answered(call, body, status)
         if (call.service, call.operation) == ("cloudformation", "ExecuteChangeSet"):
             self.deployed()
 

@@ -49,7 +49,7 @@ class ObjectEvents:
         found = _bucket_with_events(bucket)
         if found is None:
             return
-        for name in [key] if key else list(_deleted(body)):
+        for name in [key] if key else list(deleted_keys(body)):
             event = self._event(found, name, kind, call)
             for rule_arn, target in _targets(event):
                 task = asyncio.ensure_future(self._targets.deliver(rule_arn, target, json.dumps(event).encode()))
@@ -100,7 +100,7 @@ def _bucket_with_events(name: str) -> Any:
     return bucket if configuration is not None and configuration.event_bridge is not None else None
 
 
-def _deleted(body: bytes) -> Iterator[str]:
+def deleted_keys(body: bytes) -> Iterator[str]:
     """The keys that a DeleteObjects names."""
     for element in ElementTree.fromstring(body).iter():  # noqa: S314 - the local cloud's own user sent it
         if element.tag.rpartition("}")[2] == "Key" and element.text:

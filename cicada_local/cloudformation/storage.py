@@ -13,6 +13,7 @@ from moto.utilities.utils import get_partition
 from cicada_local.cloudformation.base import Declaration, Resource, define, forgetting
 from cicada_local.permissions.policies import parse
 from cicada_local.permissions.resources import bucket_policies
+from cicada_local.replication import check
 
 BUCKET, BUCKET_POLICY = "AWS::S3::Bucket", "AWS::S3::BucketPolicy"
 TABLES = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
@@ -35,7 +36,7 @@ def _update_bucket(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
 
 
 def _configured(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
-    """With its versioning, and with events on the bus where they are wanted."""
+    """With its versioning and replication, and with events on the bus where they are wanted."""
     backend = s3_backends[declaration.account_id][get_partition(declaration.region_name)]
     status = declaration.properties.get("VersioningConfiguration", {}).get("Status")
     if status:
@@ -43,6 +44,12 @@ def _configured(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
     notified = declaration.properties.get("NotificationConfiguration", {}).get("EventBridgeConfiguration")
     if notified is not None and str(notified.get("EventBridgeEnabled", True)).lower() == "true":
         backend.put_bucket_notification_configuration(bucket.name, {"EventBridgeConfiguration": {}})
+    replication = declaration.properties.get("ReplicationConfiguration")
+    if replication is None:
+        backend.delete_bucket_replication(bucket.name)
+    else:
+        check(replication)
+        backend.put_bucket_replication(bucket.name, {"Role": replication["Role"], "Rule": replication["Rules"]})
     return bucket
 
 
