@@ -42,7 +42,7 @@ def _whole(path: Path) -> Iterator[Labelled]:
 
 
 def _labelled(told: Mapping[str, str], label: str, author: str) -> Labelled:
-    return Labelled(told["query"], label, told["language"], author, shape_of(told["query"]))
+    return Labelled(told["query"], label, told["language"], author)
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:
@@ -57,6 +57,7 @@ MODEL = FollowUps(
     buckets=1 << 20,
     decay=1e-5,
     weights={LEANS: 2.0},
+    beside=shape_of,
 )
 
 if __name__ == "__main__":

@@ -35,8 +35,6 @@ class Labelled:
     label: str
     language: str
     author: str
-    beside: tuple[str, ...] = ()
-    """Further features of it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,8 @@ class Model:
     featuring: Featuring = features_of
     in_haste: Callable[[str], str] = bare
     """Gives the form of a sentence that counts less beside it."""
+    beside: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """Gives further features of a sentence."""
 
     by_telling: bool = True
     """Whether features that tell more are held less. It finds more, and errs more where classes look alike."""
@@ -101,7 +101,7 @@ def train(model: Model, most: int | None = None) -> bytes:
     buckets, matrix, shares = sentences_of(
         [one.query for one in mine],
         model.buckets,
-        [one.beside for one in mine],
+        [model.beside(one.query) for one in mine],
         [model.weights.get(one.label, 1.0) for one in mine],
         model.featuring,
         model.in_haste,
@@ -114,7 +114,8 @@ def train(model: Model, most: int | None = None) -> bytes:
     rows = [buckets[row] for row in kept]
     untempered = LinearClassifier(model.labels, model.buckets, scale, 1.0, rows, packed, model.featuring)
     temperature = tempered(
-        [untempered.decide(one.query, beside=one.beside).probabilities for one in tuning], [one.label for one in tuning]
+        [untempered.decide(one.query, beside=model.beside(one.query)).probabilities for one in tuning],
+        [one.label for one in tuning],
     )
     return dumped(model.labels, model.buckets, scale, temperature, rows, packed)
 
@@ -127,7 +128,7 @@ def report(model: Model, sentences: Sequence[Labelled]) -> str:
     for one in sentences:
         for group in (one.author, one.language):
             seen[group] += 1
-            right[group] += classifier.decide(one.query, beside=one.beside).label == one.label
+            right[group] += classifier.decide(one.query, beside=model.beside(one.query)).label == one.label
     return "\n".join(
         f"{group:<12} {right[group]:>5} of {seen[group]:>5}  {right[group] / seen[group]:.3f}" for group in seen
     )
