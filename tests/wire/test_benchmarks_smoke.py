@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -104,10 +104,29 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     }
 
 
+class Runs:
+    """The processes of some commands, each started when it or the one before it is asked for.
+
+    Another of xdist's workers may take over the later ones, although all workers know all tests.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, commands: Sequence[str], places: Mapping[str, Path]) -> None:
+        self._pool = pool
+        self._commands = commands
+        self._places = places
+        self._started: dict[str, Future[subprocess.CompletedProcess[str]]] = {}
+
+    def done(self, command: str) -> subprocess.CompletedProcess[str]:
+        """How a command has ended."""
+        place = self._commands.index(command)
+        for one in self._commands[place : place + AT_ONCE]:
+            if one not in self._started:
+                self._started[one] = self._pool.submit(run, one, self._places)
+        return self._started[command].result()
+
+
 @pytest.fixture(scope="module")
-def runs(
-    request: pytest.FixtureRequest, places: Mapping[str, Path]
-) -> Iterator[Mapping[str, Future[subprocess.CompletedProcess[str]]]]:
+def runs(request: pytest.FixtureRequest, places: Mapping[str, Path]) -> Iterator[Runs]:
     """The commands whose tests were chosen, some at once."""
     chosen = [
         str(item.callspec.params["command"])
@@ -115,7 +134,7 @@ def runs(
         if isinstance(item, pytest.Function) and item.module is request.module and hasattr(item, "callspec")
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {command: pool.submit(run, command, places) for command in chosen}
+        yield Runs(pool, chosen, places)
 
 
 def run(command: str, places: Mapping[str, Path]) -> subprocess.CompletedProcess[str]:
@@ -131,10 +150,8 @@ def run(command: str, places: Mapping[str, Path]) -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_measuring_command_prints_its_table(
-    command: str, runs: Mapping[str, Future[subprocess.CompletedProcess[str]]]
-) -> None:
-    done = runs[command].result()
+def test_a_measuring_command_prints_its_table(command: str, runs: Runs) -> None:
+    done = runs.done(command)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert COMMANDS[command] in done.stdout
 
