@@ -18,10 +18,14 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from cicada_local import up
 from cicada_local.deploy import DeployFailed, deploy, sources_hash, synthesise
+from cicada_local.loading import LoadFailed, load
 from cicada_local.places import ROOT, Places
-from cicada_local.testing import CloudFailed, LocalCloud
-from cicada_local.up import read_settings
+from cicada_local.progress import steps_for
+from cicada_local.running import UpFailed
+from cicada_local.testing import LocalCloud
+from cicada_local.up import Options, read_settings
 from tests.e2e.plain_client import offers
 from tests.wire.announced_issuer import Issuer, serving
 
@@ -174,11 +178,20 @@ def test_a_synthesis_is_made_again_only_for_other_settings() -> None:
     assert sources_hash(settings) != sources_hash({**settings, "retentionDays": 3})
 
 
-def test_a_script_that_is_not_valid_is_told_in_the_loader_s_own_words(tmp_path: Path) -> None:
+def test_a_script_that_is_not_valid_is_told_in_the_loader_s_own_words(cloud: LocalCloud, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"episodeId": 1}\n')
-    with pytest.raises(CloudFailed, match=r"(?s)could not be loaded.*script\.jsonl"):
-        LocalCloud(tmp_path / "home", load=[script]).start()
+    with pytest.raises(LoadFailed, match=r"(?s)could not be loaded.*script\.jsonl"):
+        asyncio.run(load([script], cloud.outputs, cloud.endpoint_url, Unwatched()))
+
+
+def test_what_goes_wrong_while_loading_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*_: object) -> None:
+        raise LoadFailed("The script could not be loaded: no such episode")
+
+    monkeypatch.setattr(up, "_serve", failing)
+    with pytest.raises(UpFailed, match="no such episode"):
+        asyncio.run(up.run(Options(0, Places(tmp_path, tmp_path), {}), steps_for(plain=True)))
 
 
 def test_node_that_is_missing_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
