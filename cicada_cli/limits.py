@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,7 @@ def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
     stored = changes.model_dump(mode="json", by_alias=True, exclude_unset=True)
     with recorded(deployment, "limits_set", _subject(account), **stored) as change:
         before = records_of(deployment).set_limits(account, changes)
+        _wait_until_it_holds()
         change.note(before=_written(before))
     return _done(args, account, f"{_told(args)}: {_listed(changes)}. The next question goes by it.", before, stored)
 
@@ -148,6 +150,7 @@ def _unset(args: argparse.Namespace, deployment: Deployment) -> Exit:
     fields = args.fields or list(limit_options())
     with recorded(deployment, "limits_unset", _subject(account), limits=[limit_options()[one] for one in fields]) as it:
         before = records_of(deployment).unset_limits(account, fields)
+        _wait_until_it_holds()
         it.note(before=_written(before))
     return _done(args, account, f"{_told(args)}: the settings hold again.", before, {})
 
@@ -163,6 +166,7 @@ def _start(args: argparse.Namespace, deployment: Deployment) -> Exit:
 def _switch(args: argparse.Namespace, deployment: Deployment, *, stopped: bool) -> Exit:
     with recorded(deployment, "spending_stopped" if stopped else "spending_started", "deployment") as change:
         before = records_of(deployment).stop(stopped)
+        _wait_until_it_holds()
         change.note(stoppedBefore=before)
     if args.json:
         say_json({"stopped": stopped, "stoppedBefore": before})
@@ -171,6 +175,13 @@ def _switch(args: argparse.Namespace, deployment: Deployment, *, stopped: bool) 
     else:
         say("Questions are taken again.")
     return Exit.DONE
+
+
+def _wait_until_it_holds() -> None:
+    """Return when no process uses what it read before the change."""
+    from cicada.usage.accounts import HOLD_S
+
+    time.sleep(HOLD_S)
 
 
 def _account(args: argparse.Namespace, deployment: Deployment, settings: SettingsOfUse | None) -> Account:

@@ -11,7 +11,7 @@ from typing import Any
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.finalisation import close_exhausted
 from cicada.answering.profile_api import ProfileApi
-from cicada.answering.question_gate import QuestionGate
+from cicada.answering.question_gate import QuestionGate, SharedItems
 from cicada.answering.recovery import Recovery
 from cicada.answering.workflow import AttemptTask, ExhaustedTask, StepFunctionsStarter
 from cicada.delivery.connections import ApiGatewayConnections
@@ -24,6 +24,7 @@ from cicada.profiles.dynamodb import DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
+from cicada.usage.accounts import HOLD_S
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from tests.simulation.concurrency import SimulatedConcurrency
 from tests.simulation.corpus import Access, Index
@@ -109,6 +110,7 @@ class Deployment:
                 now_s=self.now_s,
                 sleep=scheduler.sleep,
                 random=scheduler.random,
+                shared=SharedItems(HOLD_S),
             ),
             retention_s=RETENTION_S,
             now_s=self.now_s,

@@ -54,10 +54,35 @@ def test_while_all_goes_well_nothing_is_written_and_one_read_serves_for_seconds(
         breakers.check(["index", MODEL])
         breakers.admit(MODEL).succeeded()
         clock.pass_s(0.1)
+    clock.pass_s(17)
+    breakers.check(["index"])
     assert store.calls == ["read"]
-    clock.pass_s(3)
+    clock.pass_s(1.5)
     breakers.check(["index"])
     assert store.calls == ["read", "read"]
+
+
+def test_while_something_fails_the_view_is_read_every_three_seconds(clock, store):
+    breakers, other = board(store, clock), board(store, clock, "w2")
+    breakers.check([MODEL])
+    fail(other, times=1)
+    clock.pass_s(20)
+    breakers.check([MODEL])  # reads of the other's failure
+    store.calls.clear()
+    clock.pass_s(3)
+    breakers.check([MODEL])
+    assert store.calls == ["read"]
+    fail(breakers, "index", times=1)
+    store.calls.clear()
+    clock.pass_s(3)
+    breakers.check([MODEL])
+    assert store.calls == ["read"]
+    clock.pass_s(28)  # nothing has failed for half a minute
+    breakers.check([MODEL])
+    store.calls.clear()
+    clock.pass_s(19)
+    breakers.check([MODEL])
+    assert store.calls == []
 
 
 def test_what_one_worker_learns_keeps_the_others_from_trying(clock, store):

@@ -17,7 +17,7 @@ from cicada.index.s3 import S3Store
 from cicada.usage.accounts import Account, pool, user
 from cicada.usage.limits import Limits
 from cicada.usage.records import DynamoDbUsageRecords, UsageFault
-from cicada_cli import usage
+from cicada_cli import limits, usage
 from cicada_cli.main import main
 from tests.wire.administering import Run, table_and_bucket
 from tests.wire.local_services import Services, running_services
@@ -75,6 +75,7 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     monkeypatch.setattr(usage, "utc_now", lambda: NOW)
+    monkeypatch.setattr(limits.time, "sleep", lambda _s: None)
     outputs = {
         "RequestsTable": TABLE,
         "IndexBucket": BUCKET,

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from cicada.answering.question_gate import QuestionGate
+from cicada.answering.question_gate import QuestionGate, SharedItems
 from cicada.delivery.decide import append
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, NotReserved, StoreFault
@@ -22,7 +22,7 @@ from cicada.errors import Cancelled, LimitReached, LimitsUnavailable, SpendingSt
 from cicada.identity import Caller
 from cicada.protocol.events import Failed
 from cicada.revocation import DynamoDbRevocations
-from cicada.usage.accounts import Use, Window, user
+from cicada.usage.accounts import HOLD_S, Use, Window, user
 from cicada.usage.limits import Limits, UsageLimits
 from cicada.usage.records import DynamoDbUsageRecords
 from cicada.usage.reservations import Amount, Asker, bounds, reserve
@@ -160,6 +160,26 @@ def test_a_repeated_question_is_no_new_one_whatever_the_limits_say(client: Any) 
         house.ask(request_id=head.key.request_id)
     with pytest.raises(SpendingStopped):
         house.ask()
+
+
+def test_a_process_reads_what_all_questions_read_once_a_second(client: Any) -> None:
+    now = [NOW_S]
+    given = {"now_s": lambda: now[0], "shared": SharedItems(HOLD_S), "random": lambda: 0.0}
+    house = House(client, UsageLimits(deployment=Limits(requests_open=3)), **given)
+    reads: list[Any] = []
+    read = house.gate.read
+    object.__setattr__(house.gate, "read", lambda keys: reads.append(keys) or read(keys))
+    first, *_ = [house.ask(f"reader-{n}") for n in range(3)]
+    shared = [key for keys in reads for key in keys if key[0].startswith("usage#deployment") or key[1] == "deployment"]
+    assert len(shared) == len(set(shared)) == 9
+    with pytest.raises(LimitReached):  # of the stored items, not of those that are held
+        house.ask("one-more")
+    house.log.settle(house.end(first))
+    house.ask("one-more")
+    DynamoDbUsageRecords(client, TABLE).stop(True)
+    now[0] += HOLD_S
+    with pytest.raises(SpendingStopped):
+        house.ask("late")
 
 
 def test_an_override_holds_for_the_next_question(client: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from cicada.delivery.ports import Conflict, NotReserved, RequestLog, StoreFault
@@ -15,7 +15,7 @@ from cicada.errors import LimitReached, LimitsUnavailable, RequestUnknown
 from cicada.identity import Caller
 from cicada.revocation import marker_place, not_before_of, refuse_issued_up_to
 from cicada.settings import MessageProcessorSettings
-from cicada.usage.accounts import ItemKey, Window
+from cicada.usage.accounts import HOLD_S, ItemKey, Window
 from cicada.usage.limits import MICRO, UNLIMITED, UsageLimits
 from cicada.usage.reservations import Amount, Asker, Bound, bounds, limit_keys, reserve, use_keys
 
@@ -28,6 +28,33 @@ OPEN_PATIENCE_S = 0.4
 before its place is given back."""
 
 Items = dict[ItemKey, Item]
+
+
+@dataclass
+class SharedItems:
+    """The items that all questions read: limits of the deployment and of groups, and what counts their use.
+
+    What is held decides nothing by itself: a reservation lands only if the stored item has the room, and a question is
+    refused only after a read.
+    """
+
+    hold_s: float = 0.0
+    """How long an item is held."""
+    _items: dict[ItemKey, tuple[float, Item | None]] = field(default_factory=dict)
+
+    def known(self, keys: Sequence[ItemKey], now_s: float) -> dict[ItemKey, Item | None]:
+        """Those of these items that are held."""
+        held = {key: self._items[key] for key in keys if key in self._items}
+        return {key: item for key, (read_at_s, item) in held.items() if 0 <= now_s - read_at_s < self.hold_s}
+
+    def keep(self, keys: Sequence[ItemKey], items: Items, now_s: float) -> None:
+        """Hold what was read of these keys, also that there is no item."""
+        if self.hold_s:
+            self._items |= {key: (now_s, items.get(key)) for key in keys if not _is_of_a_user(key)}
+
+
+def _is_of_a_user(key: ItemKey) -> bool:
+    return not (key[0].startswith(("usage#group#", "usage#deployment#")) or key[1].startswith(("group#", "deployment")))
 
 
 @dataclass(frozen=True)
@@ -46,6 +73,7 @@ class QuestionGate:
     now_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
+    shared: SharedItems = field(default_factory=SharedItems)
 
     def create(self, head: RequestHead, accepted: str, caller: Caller) -> None:
         """Create a request whose log holds one event, and reserve what it may use at most.
@@ -71,18 +99,32 @@ class QuestionGate:
         marker = [marker_place(caller.subject)] if self.revocable else []
         expected = use_keys(bounds(self.limits, asker, {}), window)
         asked = [*marker, *limit_keys(self.limits, asker), *expected]
-        items = self.read(asked)
+        items = self._read(asked)
         if marker:
             refuse_issued_up_to(not_before_of(items.get(marker[0])), caller)
         several = bounds(self.limits, asker, items)
         if more := [key for key in use_keys(several, window) if key not in asked]:
-            items |= self.read(more)  # an override sets a limit where the settings have none
+            items |= self._read(more)  # an override sets a limit where the settings have none
         return several, items
+
+    def _read(self, keys: Sequence[ItemKey]) -> Items:
+        """Items, of which some may be held."""
+        now_s = self.now_s()
+        known = self.shared.known(keys, now_s)
+        found = self._read_now([key for key in keys if key not in known])
+        return found | {key: item for key, item in known.items() if item is not None}
+
+    def _read_now(self, keys: Sequence[ItemKey]) -> Items:
+        if not keys:
+            return {}
+        now_s, items = self.now_s(), self.read(keys)
+        self.shared.keep(keys, items, now_s)
+        return items
 
     def _create(
         self, head: RequestHead, accepted: str, several: tuple[Bound, ...], items: Items, window: Window
     ) -> None:
-        patient = True
+        patient, certain = True, not self.shared.hold_s
         for number in range(1, TRIES + 1):
             if not several:
                 self.log.create(head, accepted)
@@ -90,16 +132,18 @@ class QuestionGate:
             try:
                 reservation, claims = reserve(several, items, window, self.most, self.random)
             except LimitReached as reached:
-                if reached.limit.limit != "requestsOpen" or not patient:
-                    raise
-                patient = False
-                self.sleep(OPEN_PATIENCE_S)
-                items = self.read(use_keys(several, window))
+                if certain:
+                    if reached.limit.limit != "requestsOpen" or not patient:
+                        raise
+                    patient = False
+                    self.sleep(OPEN_PATIENCE_S)
+                items, certain = self._read_now(use_keys(several, window)), True
                 continue
             try:
                 self.log.create(replace(head, reservation=reservation), accepted, claims)
             except NotReserved as changed:
                 items |= changed.items
+                self.shared.keep([*changed.items], changed.items, self.now_s())
                 if not changed.items:
                     self.sleep(number * BUSY_S * (0.5 + self.random()))
             else:
@@ -125,4 +169,5 @@ def question_gate(
         limits=settings.usage_limits,
         revocable=settings.auth != "none",
         on_reached=on_reached,
+        shared=SharedItems(HOLD_S),
     )
