@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator, Mapping
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.accounts import SettingsOfUse, add_tenant, add_user, limit_options, records_of, user_named
@@ -181,7 +181,7 @@ def _wait_until_it_holds() -> None:
     """Return when no process uses what it read before the change."""
     from cicada.usage.accounts import HOLD_S
 
-    time.sleep(HOLD_S)
+    sleep(HOLD_S)
 
 
 def _account(args: argparse.Namespace, deployment: Deployment, settings: SettingsOfUse | None) -> Account:

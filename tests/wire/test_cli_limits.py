@@ -75,7 +75,7 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     monkeypatch.setattr(usage, "utc_now", lambda: NOW)
-    monkeypatch.setattr(limits.time, "sleep", lambda _s: None)
+    monkeypatch.setattr(limits, "sleep", lambda _s: None)
     outputs = {
         "RequestsTable": TABLE,
         "IndexBucket": BUCKET,

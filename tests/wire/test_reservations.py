@@ -163,12 +163,16 @@ def test_a_repeated_question_is_no_new_one_whatever_the_limits_say(client: Any) 
 
 
 def test_a_process_reads_what_all_questions_read_once_a_second(client: Any) -> None:
-    now = [NOW_S]
-    given = {"now_s": lambda: now[0], "shared": SharedItems(HOLD_S), "random": lambda: 0.0}
+    now = [float(NOW_S)]
+    given: dict[str, Any] = {"now_s": lambda: now[0], "shared": SharedItems(HOLD_S), "random": lambda: 0.0}
     house = House(client, UsageLimits(deployment=Limits(requests_open=3)), **given)
     reads: list[Any] = []
-    read = house.gate.read
-    object.__setattr__(house.gate, "read", lambda keys: reads.append(keys) or read(keys))
+
+    def read(keys: Any) -> Any:
+        reads.append(keys)
+        return house._read(keys)
+
+    object.__setattr__(house.gate, "read", read)
     first, *_ = [house.ask(f"reader-{n}") for n in range(3)]
     shared = [key for keys in reads for key in keys if key[0].startswith("usage#deployment") or key[1] == "deployment"]
     assert len(shared) == len(set(shared)) == 9

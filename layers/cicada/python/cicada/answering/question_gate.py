@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ class SharedItems:
         held = {key: self._items[key] for key in keys if key in self._items}
         return {key: item for key, (read_at_s, item) in held.items() if 0 <= now_s - read_at_s < self.hold_s}
 
-    def keep(self, keys: Sequence[ItemKey], items: Items, now_s: float) -> None:
+    def keep(self, keys: Iterable[ItemKey], items: Mapping[ItemKey, Item], now_s: float) -> None:
         """Hold what was read of these keys, also that there is no item."""
         if self.hold_s:
             self._items |= {key: (now_s, items.get(key)) for key in keys if not _is_of_a_user(key)}
@@ -143,7 +143,7 @@ class QuestionGate:
                 self.log.create(replace(head, reservation=reservation), accepted, claims)
             except NotReserved as changed:
                 items |= changed.items
-                self.shared.keep([*changed.items], changed.items, self.now_s())
+                self.shared.keep(changed.items, changed.items, self.now_s())
                 if not changed.items:
                     self.sleep(number * BUSY_S * (0.5 + self.random()))
             else:
