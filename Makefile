@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit release bench bootstrap deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos drill lint lock sbom audit release bench bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -47,6 +47,9 @@ simulate: setup ## a million injected faults over the code that runs in Lambda; 
 
 chaos: setup ## kill real workers and cut real sockets over the local cloud, and watch (minutes)
 	@$(VENV)/python -m tests.chaos --kills 200
+
+drill: setup ## break one thing after another in the local cloud; show alarm, query and mend of each (minutes)
+	@$(VENV)/python -m tests.drills
 
 lint: setup ## check style and types
 	@$(VENV)/python -m ruff check .

@@ -21,6 +21,9 @@ from cicada_local.insights.query import parse
 from cicada_local.testing import LocalCloud
 from stacks.queries import CATALOGUE, COLLECTION_PLACEHOLDER, REQUEST_PLACEHOLDER
 from tests.chaos.house import ANSWER, House
+from tests.drills.deployment import Deployment
+from tests.drills.runner import run
+from tests.drills.scenes_operation import MESSAGES_FAILED
 from tests.e2e import command
 from tests.e2e.conftest import BLOCKED, DENIED, OIDC
 from tests.e2e.plain_client import Socket
@@ -216,6 +219,12 @@ def test_every_saved_query_finds_what_happened(operated: SearchedCloud, day: Day
         assert expected <= values[name], name
     assert "cache_miss" not in values["Faults by dependency"]
     assert "Unauthorized" not in values["Functions that failed"]
+
+
+def test_a_drill_shows_its_fault_its_alarm_its_query_and_its_mend(operated: SearchedCloud, issuer: Issuer) -> None:
+    outcome = run(MESSAGES_FAILED, Deployment(operated, issuer), print)
+    assert outcome.problem is None, outcome
+    assert [change.state for change in outcome.changes][-2:] == ["ALARM", "OK"]
 
 
 def is_written(query: str, column: str) -> bool:
