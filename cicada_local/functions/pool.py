@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -32,8 +33,22 @@ class FunctionPool:
         init_s: float,
         idle_s: float,
         metrics: LambdaMetrics,
+        starts: asyncio.Semaphore,
     ) -> None:
-        """``launch`` starts an environment's process and returns at once."""
+        """Have no environment yet.
+
+        Args:
+            name: the function's.
+            launch: starts an environment's process and returns at once.
+            faults: may kill, or slow a start down.
+            init_s: how long an initialisation may take.
+            idle_s: how long an environment is kept without an invocation.
+            metrics: takes in the function's metrics.
+            starts: held by each environment that is being initialised, of whatever function.
+        """
+        self._starts = starts
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Invocations without an environment: woken one by one, as environments fall idle."""
         self._metrics = metrics
         self.stats = FunctionStats()
         self.running = 0
@@ -76,10 +91,13 @@ class FunctionPool:
         self.stats.invocations += 1
         begun = time.monotonic()
         init_ms: float | None = None
-        environment = self._take_idle(config)
+        environment = await self._idle_or_turn(config)
         if environment is None:
             self.stats.cold_starts += 1
-            environment, outcome, init_ms = await self._cold_start(config)
+            try:
+                environment, outcome, init_ms = await self._cold_start(config)
+            finally:
+                self._starts.release()
             if not isinstance(outcome, Ready):
                 environment.begin(request_id)
                 result = self._conclude(environment, request_id, outcome, begun, init_ms=None)
@@ -122,6 +140,24 @@ class FunctionPool:
         while self._background:
             await asyncio.wait(self._background)
 
+    async def _idle_or_turn(self, config: FunctionConfig) -> Environment | None:
+        """An idle environment, now or as soon as one falls idle; or None, with the turn to start a new one."""
+        turn: asyncio.Task[bool] | None = None
+        while (environment := self._take_idle(config)) is None:
+            if turn is None:
+                turn = asyncio.create_task(self._starts.acquire())
+                await asyncio.sleep(0)
+            if turn.done():
+                return None
+            freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(freed)
+            either: set[asyncio.Future[Any]] = {turn, freed}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            freed.cancel()
+        if turn is not None and not turn.cancel():
+            self._starts.release()
+        return environment
+
     async def _cold_start(self, config: FunctionConfig) -> tuple[Environment, InitOutcome, float]:
         """A new environment, how its initialisation ended, and what that took in milliseconds.
 
@@ -141,7 +177,10 @@ class FunctionPool:
         self._live.add(environment)
         environment.write_log(system_logs.init_start(config))
         delay_s = (self._faults.take("functions.slow_start", function=self._name) or {}).get("delay_ms", 0) / 1000
-        await asyncio.sleep(min(delay_s, limit_s))
+        if delay_s:  # by a fault, which takes no processor's time
+            self._starts.release()
+            await asyncio.sleep(min(delay_s, limit_s))
+            await self._starts.acquire()
         outcome = await environment.initialise(max(limit_s - delay_s, 0))
         init_ms = (time.monotonic() - begun) * 1000
         if not isinstance(outcome, Ready):
@@ -207,8 +246,16 @@ class FunctionPool:
         if settled and environment.config.fingerprint == self._fingerprint:
             timer = asyncio.get_running_loop().call_later(self._idle_s, self._reap, environment)
             self._idle[environment] = timer
+            self._wake_one()
         else:
             await self._discard(environment)
+
+    def _wake_one(self) -> None:
+        while self._waiting:
+            freed = self._waiting.popleft()
+            if not freed.done():
+                freed.set_result(None)
+                return
 
     def _reap(self, environment: Environment) -> None:
         del self._idle[environment]

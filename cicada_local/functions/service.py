@@ -59,6 +59,8 @@ class ServiceLimits:
 
     max_concurrency: int = field(default_factory=default_concurrency)
     """Invocations at once, of all functions, that this machine bears: each takes a process."""
+    starts_at_once: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
+    """Environments that are initialised at once: each takes a processor, and on AWS has one of its own."""
     account_concurrency: int = ACCOUNT_CONCURRENCY
     """The account's quota, of which functions can reserve a part."""
     idle_s: float = 300.0
@@ -132,6 +134,7 @@ class FunctionService:
         self._metrics = metrics or LambdaMetrics(MetricStore(MetricClock()))
         self._packages = PackageStore(work_dir / "unpacked")
         self._pools: dict[str, FunctionPool] = {}
+        self._starts = asyncio.Semaphore(self._limits.starts_at_once)
         self._logs: dict[str, FunctionLog] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -295,6 +298,7 @@ class FunctionService:
                 init_s=self._limits.init_s,
                 idle_s=self._limits.idle_s,
                 metrics=self._metrics,
+                starts=self._starts,
             )
         return self._pools[name]
 

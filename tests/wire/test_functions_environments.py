@@ -135,6 +135,28 @@ def test_the_service_as_a_whole_is_bounded(start: Callable[..., Cloud]) -> None:
     assert caught.value.response["Reason"] == "ConcurrentInvocationLimitExceeded"
 
 
+def test_one_environment_is_started_at_a_time_and_those_that_wait_take_the_next_that_is_idle(
+    start: Callable[..., Cloud],
+) -> None:
+    """The others are served by the first, which is warm before their turn to start comes."""
+    cloud = start(limits=ServiceLimits(starts_at_once=1))
+    cloud.deploy(
+        """
+        import os, time
+
+        time.sleep(0.3)
+
+        def handler(event, context):
+            return os.getpid()
+        """
+    )
+    with ThreadPoolExecutor(6) as callers:
+        pids = list(callers.map(lambda _: cloud.invoke()["Payload"], range(6)))
+    stats = cloud.service.stats()["f"]
+    assert stats.invocations == 6
+    assert len(set(pids)) <= stats.cold_starts < 6
+
+
 # --- faults ---
 
 
