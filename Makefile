@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos drill lint lock sbom audit release bench bootstrap deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos drill load lint lock sbom audit release bench bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -50,6 +50,9 @@ chaos: setup ## kill real workers and cut real sockets over the local cloud, and
 
 drill: setup ## break one thing after another in the local cloud; show alarm, query and mend of each (minutes)
 	@$(VENV)/python -m tests.drills
+
+load: setup ## 300 askers at a human pace over the local cloud, 5,000 questions, and what they waited for (half an hour)
+	@$(VENV)/python -m tests.load --report docs/load.md
 
 lint: setup ## check style and types
 	@$(VENV)/python -m ruff check .

@@ -63,13 +63,8 @@ def judge(followed: Followed, evidence: Evidence, kept: frozenset[str] = frozens
         evidence: the model's side of it.
         kept: the texts of other requests' answers, one of which may be given again.
     """
-    found: list[tuple[Kind, str]] = []
-    if followed.log is None and not followed.never_asked:
-        found.append(("lost", "its log could not be read"))
-    elif followed.log is not None:
-        found += _judge_log(followed.log)
-        for screen in followed.screens:
-            found += _judge_screen(screen, followed.log)
+    found = list(judge_delivery(followed))
+    if followed.log is not None:
         found += _judge_text(followed.log, evidence, kept)
     if followed.ended_alone is False:
         found.append(("terminal", "nobody ended it after its readers had left"))
@@ -78,6 +73,17 @@ def judge(followed: Followed, evidence: Evidence, kept: frozenset[str] = frozens
     if evidence.retrieval_calls > MAX_RETRIEVAL_CALLS:
         found.append(("calls", f"{evidence.retrieval_calls} calls for searches"))
     return [Breach(kind, followed.number, followed.request_id, why) for kind, why in dict.fromkeys(found)]
+
+
+def judge_delivery(followed: Followed) -> Iterator[tuple[Kind, str]]:
+    """What is wrong with a request's log, and with what its readers saw of it, whatever a model said."""
+    if followed.log is None:
+        if not followed.never_asked:
+            yield "lost", "its log could not be read"
+        return
+    yield from _judge_log(followed.log)
+    for screen in followed.screens:
+        yield from _judge_screen(screen, followed.log)
 
 
 # --- the log ---
