@@ -95,6 +95,8 @@ class Day:
         self.collection = f"day-{uuid4().hex[:8]}"
         self.request_id = ""
         """Of a request that was answered."""
+        self.failed_id = ""
+        """Of one that ended without an answer."""
 
     def pass_by(self) -> None:
         """Let it all happen."""
@@ -127,7 +129,9 @@ class Day:
 
     def _refuse_the_model(self, socket: Socket) -> None:
         self._cloud.arm("bedrock.error", exception="AccessDeniedException", status=403)
-        assert socket.answer("Who read the gauge?")[-1]["code"] == "all_strategies_failed"
+        end = socket.answer("Who read the gauge?")[-1]
+        assert end["code"] == "all_strategies_failed"
+        self.failed_id = end["requestId"]
         self._cloud.disarm()
 
     def _stop_answering(self, socket: Socket) -> None:
@@ -217,6 +221,8 @@ def test_every_saved_query_finds_what_happened(operated: SearchedCloud, day: Day
     values = {name: {value for row in of for value in row.values()} for name, of in found.items()}
     for name, expected in EXPECTED.items():
         assert expected <= values[name], name
+    (named,) = re.findall(r" Cicada/(.+)\n\Z", day.type("trace", day.failed_id))
+    assert day.failed_id in {row.get("request_id") for row in found[named]}, named
     assert "cache_miss" not in values["Faults by dependency"]
     assert "Unauthorized" not in values["Functions that failed"]
 
