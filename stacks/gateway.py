@@ -200,7 +200,7 @@ class GatewayStack(Stack):
             default_route_settings=apigw.CfnStage.RouteSettingsProperty(
                 throttling_rate_limit=self._settings.throttling.rate_per_s,
                 throttling_burst_limit=self._settings.throttling.burst,
-                detailed_metrics_enabled=True,
+                detailed_metrics_enabled=False,  # by the route, each a metric that is billed
             ),
             access_log_settings=apigw.CfnStage.AccessLogSettingsProperty(
                 # Without the `:*` that the group's own attribute ends with: API Gateway keeps the ARN so, and a stage

@@ -134,6 +134,8 @@ class WebSocketGateway:
             try:
                 context = await authorize(self._integrations, route.authorizer, client, upgrade, self._limits)
             except Refused as refused:
+                if refused.status < 500:
+                    self._counted(client, "ClientError")
                 self._logged(client, connect_event(client, upgrade), access_log.refused(refused))
                 raise
             client = replace(client, authorizer=context)

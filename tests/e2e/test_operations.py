@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from uuid import uuid4
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from benchmarks.dashboard_data import collect
 from cicada import __version__
 from cicada_local.insights.query import parse
 from cicada_local.testing import LocalCloud
@@ -55,6 +57,14 @@ LINES_AT = {
     "ERROR": '["ERROR", "CRITICAL"]',
 }
 """The levels of lines that are written, by ``logLevel``."""
+
+SHOWN = {
+    *("questions", "complete answers", "requests without an answer", "first text, p95, ms", "end, p95"),
+    *("failed attempts", "share that fell back", "lost workers", "connects", "messages", "running in the account"),
+    *("answers, by a guardrail", "questions, by a limit", "frames", "connections", "client errors"),
+    *("recovery sweep", "index maintenance", "documents set aside"),
+}
+"""Lines of the dashboard that have values then."""
 
 BY_LAMBDA = {"errorType", "errorMessage", "exception_name", "record"}
 """Fields that Lambda, or Powertools, writes."""
@@ -231,6 +241,22 @@ def test_a_drill_shows_its_fault_its_alarm_its_query_and_its_mend(operated: Sear
     outcome = run(MESSAGES_FAILED, Deployment(operated, issuer), print)
     assert outcome.problem is None, outcome
     assert [change.state for change in outcome.changes][-2:] == ["ALARM", "OK"]
+
+
+@pytest.mark.usefixtures("day")
+def test_the_dashboard_shows_what_happened(operated: SearchedCloud) -> None:
+    now = operated.metric_now()
+    shown = collect(operated.client("cloudwatch"), operated.outputs["Dashboard"], now - timedelta(days=1), now)
+    labels = {one["Label"] for results in shown["results"].values() for one in results if any(one["Values"])}
+    assert labels >= SHOWN
+    (alarms,) = shown["alarms"].values()
+    assert {"Cicada-AnswersMissing", "Cicada-SweepSilent"} < {alarm["name"] for alarm in alarms}
+    definitions = operated.client("logs").describe_query_definitions(queryDefinitionNamePrefix="Cicada/")
+    saved = {one["name"].removeprefix("Cicada/"): one for one in definitions["queryDefinitions"]}
+    for widget in (one["properties"] for one in shown["body"]["widgets"] if one["type"] == "log"):
+        query = saved[widget["title"]]
+        sources = "".join(f"SOURCE '{name}' | " for name in query["logGroupNames"])
+        assert widget["query"] == sources + query["queryString"]
 
 
 def is_written(query: str, column: str) -> bool:

@@ -20,6 +20,8 @@ from cicada_local.cloudwatch import CloudWatch, Metric, MetricClock, MetricStore
 from cicada_local.cloudwatch.dashboards import check
 from cicada_local.faults import Faults
 from stacks import queries
+from stacks.alarms import runbook
+from stacks.context import documented
 from stacks.dashboard import MAX_METRICS, MAX_MODELS
 from stacks.findings import flat
 from stacks.settings import Settings
@@ -27,6 +29,7 @@ from tests.template.templates import Synthesis
 from tests.wire.engine_services import EngineService, serving
 
 ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = ROOT / "docs" / "operations.md"
 PICTURE = ROOT / "docs" / "images" / "dashboard.svg"
 CONFORMANCE = ROOT / "cicada_local" / "cloudwatch" / "CONFORMANCE.md"
 TYPE = "AWS::CloudWatch::Dashboard"
@@ -145,6 +148,48 @@ def test_every_widget_has_values_where_its_metrics_have(shipped: Synthesis) -> N
         if widget["type"] == "metric"
     }
     assert {place: sum(bool(one["Values"]) for one in results) for place, results in found["results"].items()} == asked
+
+
+def test_the_documentation_explains_every_widget(alarmed: Synthesis) -> None:
+    titles = [one["properties"]["title"] for one in body(alarmed)["widgets"] if one["type"] != "text"]
+    told = [widget for widget, *_ in rows("The dashboard")]
+    assert sorted(title for title in titles for widget in told if title.startswith(widget)) == sorted(titles)
+    assert len(told) == len(titles)
+
+
+def test_the_documentation_has_every_alarm_and_the_objectives_defaults(alarmed: Synthesis) -> None:
+    section = OPERATIONS.read_text(encoding="utf-8").partition("\n## Alarms\n")[2].partition("\n## ")[0]
+    alarms = {
+        one.properties["AlarmName"].removeprefix("Cicada-") for one in alarmed.resources("AWS::CloudWatch::Alarm")
+    }
+    assert {(name, page) for name, page in re.findall(r"\[(\w+)\]\(runbooks/([\w-]+\.md)\)", section)} == {
+        (name, runbook(name)) for name in alarms
+    }
+    defaults = {entry.path: entry.default for entry in documented()}
+    for _, _, setting, default in rows("Alarms")[:4]:
+        assert defaults[setting.strip("`")] == default
+
+
+def test_the_documentation_counts_what_is_billed(alarmed: Synthesis) -> None:
+    told = {what: int(re.findall(r"\d+", much)[0]) for what, much, *_ in rows("What observing costs")[:6]}
+    everyday = sum(one.everyday for one in CATALOGUE)
+    watched = [len(one.properties.get("Metrics", [])) for one in alarmed.resources("AWS::CloudWatch::Alarm")]
+    expressions = sum(map(bool, watched))
+    assert told["metrics in ordinary running"] == everyday
+    assert told["metrics of what happens"] == len(CATALOGUE) - everyday
+    assert told["alarms, with `alarmEmail`"] == sum(watched) - expressions + watched.count(0)
+    assert told["saved queries, kept"] == len(queries.CATALOGUE)
+
+
+def rows(heading: str) -> list[tuple[str, ...]]:
+    """The rows of the tables in a section of the operator's page, without those tables' heads."""
+    section = OPERATIONS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    tables = re.findall(r"(?:^\|.*\|\n)+", section, re.MULTILINE)
+    return [
+        tuple(cell.strip() for cell in line.strip("|").split(" | "))
+        for table in tables
+        for line in table.splitlines()[2:]
+    ]
 
 
 def test_the_picture_in_the_documentation_is_of_this_dashboard(alarmed: Synthesis) -> None:

@@ -93,6 +93,11 @@ def test_what_runs_every_two_minutes_leaves_no_trace_and_no_line_of_a_run_that_w
     assert sweep["MemorySize"] <= 512
 
 
+def test_no_metric_is_billed_for_each_route(each: Synthesis) -> None:
+    settings = each.one("AWS::ApiGatewayV2::Stage").properties["DefaultRouteSettings"]
+    assert settings["DetailedMetricsEnabled"] is False
+
+
 def test_no_function_is_kept_warm(each: Synthesis) -> None:
     for function in each.resources("AWS::Lambda::Function"):
         assert not {"SnapStart", "VpcConfig", "CapacityProviderConfig", "EphemeralStorage"} & function.properties.keys()

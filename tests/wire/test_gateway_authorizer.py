@@ -87,6 +87,7 @@ def test_an_authorizer_that_raises_unauthorized_is_401(guarded: House) -> None:
     guarded.functions["authorizer"] = unauthorized
     assert refused(guarded)[0] == 401
     assert "connect" not in guarded.events
+    assert guarded.counted == ["a1b2c3/dev ClientError"]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,7 @@ def test_an_authorizer_that_answers_what_is_none_is_500(guarded: House, result: 
 def test_an_authorizer_that_fails_is_500(guarded: House) -> None:
     guarded.functions["authorizer"] = failing
     assert refused(guarded)[0] == 500
+    assert guarded.counted == []
 
 
 def test_a_function_that_does_not_permit_the_api_is_not_invoked(build: Callable[..., House]) -> None:
