@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
@@ -252,12 +253,16 @@ def test_erasing_a_user_cancels_what_is_being_answered_and_leaves_nothing(
 
 
 def test_a_token_that_expires_on_an_open_socket_ends_its_right_to_speak(connect):
-    socket = connect(lasts_s=8)
-    socket.send("ping")
-    assert socket.until("pong")
-    deadline = time.monotonic() + 30
+    for lasts_s in (3, 8, 30):  # a busy machine may be slower than a token lasts
+        with suppress(InvalidStatus):
+            socket = connect(lasts_s=lasts_s)
+            socket.send("ping")
+            if socket.receive()["type"] == "pong":
+                break
+    assert socket.frames[-1]["type"] == "pong"
+    deadline = time.monotonic() + PATIENCE_S
     while socket.frames[-1].get("code") != "unauthorized":
         assert time.monotonic() < deadline
-        time.sleep(1)
+        time.sleep(0.25)
         socket.send("ping")
         socket.receive()

@@ -52,11 +52,11 @@ def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, is
 
 
 def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, issuer, user):
-    cloud.arm("bedrock.slow", delay_ms=350)
+    cloud.arm("bedrock.slow", delay_ms=120)
     tokens: list[str] = []
 
     async def token():
-        tokens.append(issuer.token(user, lasts_s=600 if tokens else 10))
+        tokens.append(issuer.token(user, lasts_s=600 if tokens else 4))
         return tokens[-1]
 
     async def ask():
