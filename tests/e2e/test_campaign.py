@@ -16,6 +16,7 @@ from cicada.index.reader import IndexReader
 from cicada.index.s3 import S3Store
 from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
+from cicada_local.loading import SAMPLE
 from cicada_local.places import aws_environment
 from cicada_local.testing import LocalCloud
 from tests.e2e import command
@@ -24,9 +25,7 @@ from tests.e2e.reading import Events, failures, first
 from tests.e2e.searched_cloud import SearchedCloud
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-CAMPAIGN = SAMPLES / "campaign"
 LABELLED = Path(__file__).parents[1] / "data" / "campaign_questions.jsonl"
-COLLECTIONS = ("character_data", "rulebook", "session_notes")
 
 TIED = "What combat abilities do I have tied to Gutterflame?"
 REMIND = "Remind me who Ottoline Prawle is and what persuasion abilities I have."
@@ -51,11 +50,10 @@ _TRIES = 3
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """The local cloud with the campaign, the script and the shelf, which declares nothing; without earlier answers."""
-    with SearchedCloud(tmp_path_factory.mktemp("campaign"), settings={"cache": {"enabled": False}}) as cloud:
-        folders = [*(CAMPAIGN / one for one in COLLECTIONS), SAMPLES / "script", SAMPLES / "shelf"]
-        for folder in folders:
-            cicada(cloud, "load", str(folder), "--collection", folder.name, "--yes")
+    """The local cloud with its samples and the shelf, which declares nothing; without earlier answers."""
+    home, settings = tmp_path_factory.mktemp("campaign"), {"cache": {"enabled": False}}
+    with SearchedCloud(home, settings=settings, load=[SAMPLE]) as cloud:
+        cicada(cloud, "load", str(SAMPLES / "shelf"), "--collection", "shelf", "--yes")
         yield cloud
 
 
