@@ -171,10 +171,10 @@ def report(case: Case, costs: list[Cost]) -> None:
         )
 
 
-def over_the_cloud(cloud: LocalCloud, meter: UnitMeter, runs: int) -> None:
+def over_the_cloud(cloud: LocalCloud, meter: UnitMeter, runs: int, cases: Iterable[Case] = CASES) -> None:
     """Print each case, with so many answers a question."""
     meter.forward_to(cloud.endpoint_url, REGION)
-    for case in CASES:
+    for case in cases:
         if case.warm:
             for question in case.questions:
                 asyncio.run(answer(cloud, question, case.episode))
