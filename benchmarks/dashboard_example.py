@@ -63,7 +63,7 @@ BREAKER_AFTER_S = 40
 """The model's circuit breaker opens so long after that, and closes with the end of it."""
 REFUSED_SHARE, UNANSWERED_SHARE, HIT_SHARE, SMALL_TALK_SHARE = 0.9, 0.02, 0.12, 0.06
 
-LARGE, SMALL, EMBEDDING = "us.amazon.nova-lite-v1:0", "us.amazon.nova-micro-v1:0", "amazon.titan-embed-text-v2:0"
+LARGE, SMALL = "us.amazon.nova-lite-v1:0", "us.amazon.nova-micro-v1:0"
 CALL_USD = {LARGE: 0.00042, SMALL: 0.00009}
 CALL_TOKENS = {LARGE: (5_600, 240), SMALL: (900, 120)}
 DAYS_BEFORE, UPKEEP_DAYS = 13, 3
@@ -317,11 +317,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dashboard_example", description=__doc__)
     parser.add_argument("picture", type=Path, help="the SVG to write")
     args = parser.parse_args(argv)
-    args.picture.write_text(render(example(_template())), encoding="utf-8")
+    args.picture.write_text(render(example(gateway_template())), encoding="utf-8")
     return 0
 
 
-def _template() -> dict[str, Any]:
+def gateway_template() -> dict[str, Any]:
     """The Gateway stack's template, by the settings of cdk.json with alarms."""
     from aws_cdk import App
 

@@ -34,11 +34,13 @@ STATES = {"OK": "#1d8102", "ALARM": "#d13212", "INSUFFICIENT_DATA": "#879596"}
 """An alarm's colour by its state."""
 ALARM_WIDTH, ALARM_HEIGHT = 180, 24
 """What an alarm takes at least, in pixels."""
-CHAR_WIDTH = 6.4
+CHAR_WIDTH = 6.1
 """Of the small text, about."""
 BOLD = 1.15
 """How much wider bold text is."""
-COLUMN_GAP = 2
+LEGEND_GAP = 34
+"""What a name in a legend takes beside its text, in pixels."""
+COLUMN_GAP = 1.5
 """Characters between columns of a table."""
 _STYLE = (
     "text{font:11px 'Amazon Ember',system-ui,sans-serif;fill:#414d5c}.page{fill:#f4f4f5}.card{fill:#fff;stroke:#d5dbdb}"
@@ -331,7 +333,7 @@ def _legend(lines: Sequence[Line], box: Box) -> Iterator[tuple[int, str]]:
     rows: list[list[Line]] = [[]]
     x = 14.0
     for line in lines:
-        width = 26 + CHAR_WIDTH * len(_short(line.label, 60))
+        width = LEGEND_GAP + CHAR_WIDTH * len(_short(line.label, 60))
         if rows[-1] and x + width > box.width:
             rows.append([])
             x = 14.0
@@ -343,7 +345,7 @@ def _legend(lines: Sequence[Line], box: Box) -> Iterator[tuple[int, str]]:
             label = _short(line.label, 60)
             square = f'<rect fill="{line.colour}" x="{x:.1f}" y="{y - 8:.1f}" width="9" height="9" rx="2"/>'
             yield row, f'{square}<text x="{x + 13:.1f}" y="{y:.1f}">{escape(label)}</text>'
-            x += 26 + CHAR_WIDTH * len(label)
+            x += LEGEND_GAP + CHAR_WIDTH * len(label)
 
 
 def _figure(value: float) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import dashboard_example
 from benchmarks.dashboard_data import collect, widget_metrics
-from benchmarks.dashboard_example import example
-from benchmarks.dashboard_picture import render
 from cicada.metrics import CATALOGUE, DIMENSION, NAMESPACE
 from cicada_local.cloudwatch import CloudWatch, Metric, MetricClock, MetricStore
 from cicada_local.cloudwatch.dashboards import check
@@ -179,6 +178,7 @@ def test_the_documentation_counts_what_is_billed(alarmed: Synthesis) -> None:
     assert told["metrics of what happens"] == len(CATALOGUE) - everyday
     assert told["alarms, with `alarmEmail`"] == sum(watched) - expressions + watched.count(0)
     assert told["saved queries, kept"] == len(queries.CATALOGUE)
+    assert f"With `alarmEmail` {len(watched)} alarms are created" in OPERATIONS.read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[tuple[str, ...]]:
@@ -192,6 +192,10 @@ def rows(heading: str) -> list[tuple[str, ...]]:
     ]
 
 
-def test_the_picture_in_the_documentation_is_of_this_dashboard(alarmed: Synthesis) -> None:
-    template: Mapping[str, Any] = alarmed.template("Gateway")
-    assert PICTURE.read_text(encoding="utf-8") == render(example(template)), "see benchmarks/dashboard_example.py"
+def test_the_picture_in_the_documentation_is_of_this_dashboard(
+    alarmed: Synthesis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard_example, "gateway_template", lambda: alarmed.template("Gateway"))
+    assert dashboard_example.main([str(tmp_path / "dashboard.svg")]) == 0
+    drawn = (tmp_path / "dashboard.svg").read_text(encoding="utf-8")
+    assert PICTURE.read_text(encoding="utf-8") == drawn, "python -m benchmarks.dashboard_example draws it anew"
