@@ -5,12 +5,15 @@ Measured under load, these were a third of the processor time of the local cloud
 
 from __future__ import annotations
 
+import copy
+import inspect
 from functools import cache, lru_cache
 from typing import Any
 
 from moto.core import serialize
 from moto.core.serialize import BaseJSONSerializer
 from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.stepfunctions.parser.asl.parse import asl_parser
 from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
@@ -72,6 +75,33 @@ def _structure(self: BaseJSONSerializer, serialized: Any, value: Any, shape: Any
 _structure_in_moto = BaseJSONSerializer._serialize_type_structure
 
 
+def _query(self: Table, *args: Any, **kwargs: Any) -> Any:
+    """Query a view of the table that holds what can be found: moto sorts all of the table's items for each query."""
+    asked = _QUERY.bind(self, *args, **kwargs).arguments
+    view: Any = copy.copy(self)
+    if asked.get("index_name") is None:
+        hash_key = asked["hash_key"]
+        view.items = {hash_key: self.items[hash_key]} if hash_key in self.items else {}
+    elif self.range_key_attr:
+        view.items = _indexed(self, asked.get("hash_key_conditions") or [])
+    return _query_in_moto(view, *args, **kwargs)
+
+
+def _indexed(table: Table, conditions: list[tuple[str, Any]]) -> dict[Any, Any]:
+    """The items of a table that are in one partition of an index."""
+    found: dict[Any, dict[Any, Any]] = {}
+    for hash_key, items in table.items.items():
+        for range_key, item in items.items():
+            values = [(item.attrs.get(name), wanted) for name, wanted in conditions]
+            if all(value is not None and value == wanted for value, wanted in values):
+                found.setdefault(hash_key, {})[range_key] = item
+    return found
+
+
+_query_in_moto = Table.query
+_QUERY = inspect.signature(Table.query)
+
+
 @lru_cache(maxsize=_DEFINITIONS)
 def _parsed(definition: str) -> Any:
     _, tree = _parse_in_moto(definition)
@@ -91,5 +121,7 @@ def install() -> None:
     """Put these in place of moto's."""
     serializer: Any = serialize.BaseJSONSerializer
     serializer._serialize_type_structure = _structure
+    table: Any = Table
+    table.query = _query
     parser: Any = asl_parser.AmazonStateLanguageParser
     parser.parse = staticmethod(_parse)

@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 from moto import mock_aws
 from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 
@@ -58,6 +59,60 @@ def test_items_are_written_as_moto_writes_them() -> None:
     moto_speed.install()
     assert written_and_read() == plain
     assert plain[1] == {**ITEM, "new": {"N": "2"}}
+
+
+def found(client: Any, **question: Any) -> list[Any]:
+    pages = client.get_paginator("query").paginate(TableName="q", PaginationConfig={"PageSize": 2}, **question)
+    return [page["Items"] for page in pages]
+
+
+@mock_aws
+def queried() -> list[Any]:
+    """What several queries find, page by page: of a partition, of ranges in it, and of an index that is sparse."""
+    client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    names = {"pk": "S", "sk": "S", "open_in": "N", "at": "N"}
+    client.create_table(
+        TableName="q",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in names.items()],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "open",
+                "KeySchema": [
+                    {"AttributeName": "open_in", "KeyType": "HASH"},
+                    {"AttributeName": "at", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for number in range(20):
+        listed = {"open_in": {"N": str(number % 2)}, "at": {"N": str(number)}} if number % 3 else {}
+        key = {"pk": {"S": f"p{number % 3}"}, "sk": {"S": f"s{number:02}"}}
+        client.put_item(TableName="q", Item={**key, **listed, "text": {"S": "long"}})
+    partition: dict[str, Any] = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "p1"}}}
+    some: dict[str, Any] = {
+        "KeyConditionExpression": "pk = :p AND begins_with(sk, :s)",
+        "ExpressionAttributeValues": {":p": {"S": "p1"}, ":s": {"S": "s1"}},
+    }
+    indexed: dict[str, Any] = {
+        "IndexName": "open",
+        "KeyConditionExpression": "open_in = :o AND #at < :at",
+        "ExpressionAttributeNames": {"#at": "at"},
+        "ExpressionAttributeValues": {":o": {"N": "1"}, ":at": {"N": "15"}},
+    }
+    nowhere = {**partition, "ExpressionAttributeValues": {":p": {"S": "elsewhere"}}}
+    backwards = {**partition, "ScanIndexForward": False}
+    return [found(client, **question) for question in (partition, backwards, some, indexed, nowhere)]
+
+
+def test_queries_find_what_moto_finds() -> None:
+    Table.query = moto_speed._query_in_moto  # type: ignore[method-assign]
+    plain = queried()
+    moto_speed.install()
+    assert queried() == plain
+    assert [sum(map(len, pages)) for pages in plain] == [7, 7, 4, 5, 0]
 
 
 def test_a_host_belongs_to_the_service_that_moto_finds() -> None:
