@@ -102,6 +102,25 @@ _query_in_moto = Table.query
 _QUERY = inspect.signature(Table.query)
 
 
+def _copied(value: DynamoType, memo: Any = None) -> DynamoType:  # noqa: ARG001 - they are trees: nothing comes twice
+    """A deep copy of an attribute; moto looks up in a memo whether it has copied each part before."""
+    made = DynamoType.__new__(DynamoType)
+    made.type, inner = value.type, value.value
+    if isinstance(inner, dict):
+        made.value = {name: _copied_part(one) for name, one in inner.items()}
+    elif isinstance(inner, list):
+        made.value = [_copied_part(one) for one in inner]
+    else:
+        made.value = inner
+    return made
+
+
+def _copied_part(part: Any) -> Any:
+    if type(part) is DynamoType:
+        return _copied(part)
+    return part if isinstance(part, str | bytes) else copy.deepcopy(part)
+
+
 @lru_cache(maxsize=_DEFINITIONS)
 def _parsed(definition: str) -> Any:
     _, tree = _parse_in_moto(definition)
@@ -121,6 +140,8 @@ def install() -> None:
     """Put these in place of moto's."""
     serializer: Any = serialize.BaseJSONSerializer
     serializer._serialize_type_structure = _structure
+    attribute: Any = DynamoType
+    attribute.__deepcopy__ = _copied
     table: Any = Table
     table.query = _query
     parser: Any = asl_parser.AmazonStateLanguageParser

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import boto3
 from moto import mock_aws
 from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
@@ -59,6 +61,16 @@ def test_items_are_written_as_moto_writes_them() -> None:
     moto_speed.install()
     assert written_and_read() == plain
     assert plain[1] == {**ITEM, "new": {"N": "2"}}
+
+
+def test_a_copy_of_an_item_shares_nothing_that_changes() -> None:
+    moto_speed.install()
+    one = DynamoType({"M": {"log": {"L": [{"S": "x"}, {"NS": ["1"]}]}, "raw": {"B": b"abc"}}})
+    another = copy.deepcopy(one)
+    assert another == one
+    another.value["log"].value[1].value.append("2")
+    another.value["log"].value.append(DynamoType({"N": "3"}))
+    assert one.to_regular_json() == {"M": {"log": {"L": [{"S": "x"}, {"NS": ["1"]}]}, "raw": {"B": b"abc"}}}
 
 
 def found(client: Any, **question: Any) -> list[Any]:
