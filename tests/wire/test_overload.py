@@ -34,7 +34,7 @@ from tests.wire.gateway_house import House, Raised, houses
 QUESTIONS = 200
 AT_ONCE = 5
 """Frames that the function takes at a time; Lambda throttles what is more, and API Gateway says so in its own words."""
-PATIENT = Timing(attempts=100, backoff_base_s=0.02, backoff_cap_s=0.5, reply_s=30.0, silence_s=5.0, gap_s=0.5)
+PATIENT = Timing(attempts=100, backoff_base_s=0.02, backoff_cap_s=0.5, reply_s=30.0, silence_s=1.0, gap_s=0.5)
 
 
 class Processor:
