@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import signal
 from types import SimpleNamespace
 
 import botocore.endpoint
 import botocore.session
 from hypothesis import settings
+
+# The tests run side by side: numpy's own threads would only contend for the processors.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
