@@ -42,7 +42,7 @@ class Plan:
 
 
 class Planner:
-    """Draws plans. Every kind of drop is drawn before any comes again."""
+    """Draws plans. Every kind of drop is drawn before any comes again, but for those that are to come next."""
 
     def __init__(self, rng: random.Random, kinds: Sequence[str] = KINDS) -> None:
         self._rng = rng
@@ -59,6 +59,10 @@ class Planner:
         if fate < LEAVING + CANCELLING:
             return Plan(drops, cancels_after_s=rng.uniform(0, 3))
         return Plan(drops, second=rng.choices(SECONDS, (8, 1, 1))[0])
+
+    def draw_next(self, kinds: Sequence[str]) -> None:
+        """Draw these kinds of drop next: sockets were to break at them, and no such event came."""
+        self._due += kinds
 
     def _drop(self) -> Drop:
         if not self._due:

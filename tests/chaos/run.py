@@ -127,8 +127,14 @@ class Run:
             followed = Followed(number, request_id, asked.text)
             self.requests.append(followed)
             self._in_flight[number] = followed
-            asker = Asker(self._place, asked, plan, followed, rng=self._rng, dropped=self._count_drop)
-            await asker.run()
+            missed = [drop.kind for drop in plan.drops]
+
+            def dropped(kind: str, missed: list[str] = missed) -> None:
+                missed.remove(kind)
+                self.tally.drops[kind] += 1
+
+            await Asker(self._place, asked, plan, followed, rng=self._rng, dropped=dropped).run()
+            self._planner.draw_next([kind for kind in missed if not self.tally.drops[kind]])
             if plan.leaves_at is None or all(screen.followed for screen in followed.screens):
                 self._end(followed)
             else:
@@ -158,9 +164,6 @@ class Run:
         self._in_flight.pop(followed.number, None)
         self._ended.append(followed)
         self.tally.ended += 1
-
-    def _count_drop(self, kind: str) -> None:
-        self.tally.drops[kind] += 1
 
     # --- judging ---
 

@@ -14,6 +14,7 @@ SEED = 4
 STRUCK = ("bedrock.cut", "stepfunctions.duplicate_start")
 SMALL = Extent(
     kills=10,
+    at_once=4,
     pace_ms=30,
     faults=(*faults.POSTS, *(fault for fault in faults.ALL if fault.name in STRUCK)),
     redeployments=1,

@@ -170,6 +170,14 @@ def test_every_kind_of_drop_is_planned_before_any_comes_again():
     assert all(set(one) == set(KINDS) for one in list(rounds)[:5])
 
 
+def test_a_drop_that_did_not_happen_is_planned_next():
+    planner = Planner(random.Random(3))
+    planner.draw_next(["fallback"])
+    kinds = [drop.kind for _ in range(20) for drop in planner.draw().drops]
+    assert kinds[0] == "fallback"
+    assert set(kinds[1 : 1 + len(KINDS)]) == set(KINDS)
+
+
 def test_plans_hold_every_fate():
     plans = [planner.draw() for planner in [Planner(random.Random(5))] for _ in range(200)]
     assert {plan.second for plan in plans} == {"none", "resumes", "asks"}
