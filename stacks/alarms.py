@@ -22,28 +22,25 @@ from cicada.metrics import (
     ANSWERS_FELL_BACK,
     BREAKER_OPENED,
     COST_USD,
-    DIMENSION,
     DOCUMENTS_NOT_PREPARED,
     DOCUMENTS_QUARANTINED,
     FIRST_CHUNK,
     ISSUER_UNAVAILABLE,
     LIMITS_REACHED,
-    NAMESPACE,
     REQUESTS_FAILED,
     REQUESTS_RECOVERED,
     Metric,
 )
 from stacks.answering import AnsweringStack
-from stacks.data import STAGE, DataStack
+from stacks.data import DataStack
 from stacks.findings import accept
 from stacks.ingest import IngestStack
 from stacks.settings import Settings
+from stacks.watched import PERIOD, model_metric, own_metric, running_functions, stage_metric, table_metric
 
-_SOON = Duration.minutes(5)
 _WINDOW = Duration.minutes(15)
 _MAINTENANCE_HOURS = 26
 """Two more than from one run to the next."""
-_CAPACITY = {"Service": "Lambda", "Type": "Resource", "Resource": "ConcurrentExecutions", "Class": "None"}
 
 
 @dataclass(frozen=True)
@@ -188,10 +185,10 @@ class Alarms(Construct):
         yield (
             "SweepSilent",
             _Watch(
-                _filled({"runs": sweep.metric_invocations(period=_SOON)}, label="runs"),
+                _filled({"runs": sweep.metric_invocations(period=PERIOD)}, label="runs"),
                 "The search for questions that nobody works on does not run",
                 comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-                periods=ceil(3 * max(5, self._settings.recovery.sweep_minutes) / _SOON.to_minutes()),
+                periods=ceil(3 * max(5, self._settings.recovery.sweep_minutes) / PERIOD.to_minutes()),
             ),
         )
         # The first run comes a day after the first deployment. The sweep's runs tell since when there is one.
@@ -214,19 +211,15 @@ class Alarms(Construct):
 
     def _quotas(self) -> Iterator[tuple[str, _Watch]]:
         share = self._settings.objectives.quota_share
-        running = cloudwatch.Metric(
-            namespace="AWS/Usage",
-            metric_name="ResourceCount",
-            dimensions_map=_CAPACITY,
-            statistic="Maximum",
-            period=_SOON,
-        )
         yield (
             "ConcurrencyNearQuota",
             _Watch(
                 _expression(
                     "IF(FILL(refused, 0) > 0, 1, running / SERVICE_QUOTA(running))",
-                    {"refused": self._answering.answer.function.metric_throttles(period=_SOON), "running": running},
+                    {
+                        "refused": self._answering.answer.function.metric_throttles(period=PERIOD),
+                        "running": running_functions(),
+                    },
                     label="used share of the account's concurrency",
                 ),
                 "Functions run at nearly as many places as the account has, or answers were refused one",
@@ -241,23 +234,14 @@ class Alarms(Construct):
     def _models_use(self) -> cloudwatch.MathExpression:
         """The used share of the fullest quota of a model, 1 if any refused a call."""
 
-        def of_model(model_id: str, metric: str, period: Duration) -> cloudwatch.Metric:
-            return cloudwatch.Metric(
-                namespace="AWS/Bedrock",
-                metric_name=metric,
-                dimensions_map={"ModelId": model_id},
-                statistic="Sum",
-                period=period,
-            )
-
         minute = Duration.minutes(1)
         most = 10 - len(self._settings.objectives.model_tokens_minute)  # an alarm watches ten metrics
         refused = {
-            f"refused{number}": of_model(model_id, "InvocationThrottles", minute)
+            f"refused{number}": model_metric(model_id, "InvocationThrottles", period=minute)
             for number, model_id in enumerate(self._settings.models_of_bedrock()[:most])
         }
         used = {
-            f"used{number}": (of_model(model_id, "EstimatedTPMQuotaUsage", minute), quota)
+            f"used{number}": (model_metric(model_id, "EstimatedTPMQuotaUsage", period=minute), quota)
             for number, (model_id, quota) in enumerate(self._settings.objectives.model_tokens_minute.items())
         }
         any_refused = " + ".join(f"FILL({name}, 0)" for name in refused)
@@ -270,20 +254,16 @@ class Alarms(Construct):
 
     def _faults(self) -> Iterator[tuple[str, _Watch]]:
         answering, ingest = self._answering, self._ingest
-        queue = ingest.dead_letters.metric_approximate_number_of_messages_visible(period=_SOON, statistic="Maximum")
+        queue = ingest.dead_letters.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum")
         yield "DeadLetters", _Watch(queue, "Some uploads were not heard of")
         yield (
             "MessagesFailed",
             _Watch(_errors(answering.message_processor.function), "The message processor failed on some frames"),
         )
-        gateway = cloudwatch.Metric(
-            namespace="AWS/ApiGateway",
-            metric_name="IntegrationError",
-            dimensions_map={"ApiId": self._data.api_id, "Stage": STAGE},
-            statistic="Sum",
-            period=_SOON,
+        yield (
+            "GatewayFailed",
+            _Watch(stage_metric(self._data, "IntegrationError"), "The API got no valid response from a function"),
         )
-        yield "GatewayFailed", _Watch(gateway, "The API got no valid response from a function")
         yield (
             "IssuerUnavailable",
             _Watch(self._own(ISSUER_UNAVAILABLE), "Nobody could connect: the issuer's keys could not be fetched"),
@@ -311,24 +291,14 @@ class Alarms(Construct):
                 "The index's upkeep, or the search for questions that nobody works on, failed",
             ),
         )
-        table = {"TableName": self._data.table.table_name}
-        refused = {
-            kind.lower(): cloudwatch.Metric(
-                namespace="AWS/DynamoDB",
-                metric_name=f"{kind}ThrottleEvents",
-                dimensions_map=table,
-                statistic="Sum",
-                period=_SOON,
-            )
-            for kind in ("Read", "Write")
-        }
+        refused = {kind.lower(): table_metric(self._data, f"{kind}ThrottleEvents") for kind in ("Read", "Write")}
         yield (
             "TableThrottled",
             _Watch(_filled(refused, label="refused calls"), "The table refused calls: answers are delayed"),
         )
         ended = {
-            "failed": ingest.workflow.metric_failed(period=_SOON),
-            "timed_out": ingest.workflow.metric_timed_out(period=_SOON),
+            "failed": ingest.workflow.metric_failed(period=PERIOD),
+            "timed_out": ingest.workflow.metric_timed_out(period=PERIOD),
         }
         yield (
             "IngestFailed",
@@ -350,19 +320,12 @@ class Alarms(Construct):
             ),
         )
 
-    def _own(self, metric: Metric, period: Duration = _SOON, statistic: str = "Sum") -> cloudwatch.Metric:
-        """A metric that the functions themselves report, over all of them."""
-        return cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=metric.name,
-            dimensions_map={DIMENSION: self._settings.stack_prefix},
-            statistic=statistic,
-            period=period,
-        )
+    def _own(self, metric: Metric, period: Duration = PERIOD, statistic: str = "Sum") -> cloudwatch.Metric:
+        return own_metric(self._settings.stack_prefix, metric, statistic, period=period)
 
 
 def _errors(function: lambda_.IFunction) -> cloudwatch.Metric:
-    return function.metric_errors(period=_SOON)
+    return function.metric_errors(period=PERIOD)
 
 
 def _filled(metrics: Mapping[str, cloudwatch.IMetric], *, label: str) -> cloudwatch.MathExpression:

@@ -18,13 +18,11 @@ from cicada.metrics import (
     CACHE_HITS,
     CONNECTIONS_REFUSED,
     COST_USD,
-    DIMENSION,
     DOCUMENTS_NOT_PREPARED,
     DOCUMENTS_QUARANTINED,
     FIRST_CHUNK,
     FRAMES_REFUSED,
     LIMITS_REACHED,
-    NAMESPACE,
     QUESTIONS,
     REQUESTS_FAILED,
     REQUESTS_RECOVERED,
@@ -32,17 +30,17 @@ from cicada.metrics import (
 )
 from stacks import queries
 from stacks.answering import AnsweringStack
-from stacks.data import STAGE, DataStack
+from stacks.data import DataStack
 from stacks.ingest import IngestStack
 from stacks.queries import SavedQuery, read_by
 from stacks.settings import Settings
+from stacks.watched import PERIOD, model_metric, own_metric, running_functions, stage_metric, table_metric
 
 MAX_METRICS = 50
 """What a dashboard may show without being billed; a metric counts as often as it is named."""
 MAX_MODELS = 8
 """Models whose throttles are shown: what the other widgets leave of the metrics."""
 
-_PERIOD = Duration.minutes(5)
 _HOUR, _DAY = Duration.hours(1), Duration.days(1)
 _SHOWN = Duration.hours(3)
 _SPENDING_SHOWN, _UPKEEP_SHOWN = "-P14D", "-P3D"
@@ -146,7 +144,7 @@ class OperatorsDashboard(Construct):
             using_metrics={"failed": failed, "complete": complete},
             label="share without an answer",
             color=_COLOR.PURPLE,
-            period=_PERIOD,
+            period=PERIOD,
         )
         return _graph(
             "Answers",
@@ -191,19 +189,13 @@ class OperatorsDashboard(Construct):
         )
 
     def _functions(self) -> cloudwatch.GraphWidget:
-        running = _aws(
-            "AWS/Usage",
-            "ResourceCount",
-            {"Service": "Lambda", "Type": "Resource", "Resource": "ConcurrentExecutions", "Class": "None"},
-            "running in the account",
-            "Maximum",
-        )
+        running = running_functions("running in the account")
         quota = cloudwatch.MathExpression(
             expression="SERVICE_QUOTA(running)",
             using_metrics={"running": running},
             label="the account's quota",
             color=_COLOR.GREY,
-            period=_PERIOD,
+            period=PERIOD,
         )
         throttled = {
             "answers": self._answering.answer.function,
@@ -213,7 +205,7 @@ class OperatorsDashboard(Construct):
             "Functions at once, and throttled",
             [running, quota],
             right=[
-                function.metric_throttles(period=_PERIOD, label=f"throttled {what}")
+                function.metric_throttles(period=PERIOD, label=f"throttled {what}")
                 for what, function in throttled.items()
             ],
             right_axis=_COUNT,
@@ -223,32 +215,30 @@ class OperatorsDashboard(Construct):
         return _graph(
             "Throttled model calls",
             [
-                _aws("AWS/Bedrock", "InvocationThrottles", {"ModelId": model_id}, model_id)
+                model_metric(model_id, "InvocationThrottles", label=model_id)
                 for model_id in self._settings.models_of_bedrock()[:MAX_MODELS]
             ],
         )
 
     def _table(self) -> cloudwatch.GraphWidget:
-        table = {"TableName": self._data.table.table_name}
         return _graph(
             "Throttled reads and writes of the table",
             [
-                _aws("AWS/DynamoDB", "ReadThrottleEvents", table, "reads"),
-                _aws("AWS/DynamoDB", "WriteThrottleEvents", table, "writes"),
+                table_metric(self._data, "ReadThrottleEvents", "reads"),
+                table_metric(self._data, "WriteThrottleEvents", "writes"),
             ],
         )
 
     def _gateway(self) -> cloudwatch.GraphWidget:
-        stage = {"ApiId": self._data.api_id, "Stage": STAGE}
         return _graph(
             "API",
             [
-                _aws("AWS/ApiGateway", "ConnectCount", stage, "connects"),
-                _aws("AWS/ApiGateway", "MessageCount", stage, "messages"),
+                stage_metric(self._data, "ConnectCount", "connects"),
+                stage_metric(self._data, "MessageCount", "messages"),
             ],
             right=[
-                _aws("AWS/ApiGateway", "IntegrationError", stage, "integration errors", color=_COLOR.RED),
-                _aws("AWS/ApiGateway", "ClientError", stage, "client errors", color=_COLOR.GREY),
+                stage_metric(self._data, "IntegrationError", "integration errors", color=_COLOR.RED),
+                stage_metric(self._data, "ClientError", "client errors", color=_COLOR.GREY),
             ],
             right_axis=_COUNT,
         )
@@ -286,12 +276,12 @@ class OperatorsDashboard(Construct):
         return _graph(
             "Loads that fail",
             [
-                machine.metric_failed(period=_PERIOD, label="failed runs"),
-                machine.metric_timed_out(period=_PERIOD, label="runs out of time"),
+                machine.metric_failed(period=PERIOD, label="failed runs"),
+                machine.metric_timed_out(period=PERIOD, label="runs out of time"),
                 self._own(DOCUMENTS_QUARANTINED, "documents set aside"),
                 self._own(DOCUMENTS_NOT_PREPARED, "documents not prepared"),
                 queue.metric_approximate_number_of_messages_visible(
-                    period=_PERIOD, statistic="Maximum", label="dead letters"
+                    period=PERIOD, statistic="Maximum", label="dead letters"
                 ),
             ],
             width=_QUARTER,
@@ -314,39 +304,9 @@ class OperatorsDashboard(Construct):
         statistic: str = "Sum",
         *,
         color: str | None = None,
-        period: Duration = _PERIOD,
+        period: Duration = PERIOD,
     ) -> cloudwatch.Metric:
-        """A metric that the functions themselves report, over all of them."""
-        return cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=metric.name,
-            dimensions_map={DIMENSION: self._settings.stack_prefix},
-            label=label,
-            statistic=statistic,
-            color=color,
-            period=period,
-        )
-
-
-def _aws(
-    namespace: str,
-    name: str,
-    dimensions: Mapping[str, str],
-    label: str,
-    statistic: str = "Sum",
-    *,
-    color: str | None = None,
-) -> cloudwatch.Metric:
-    """A metric of a service."""
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        dimensions_map=dict(dimensions),
-        label=label,
-        statistic=statistic,
-        color=color,
-        period=_PERIOD,
-    )
+        return own_metric(self._settings.stack_prefix, metric, statistic, period=period, label=label, color=color)
 
 
 def _graph(
