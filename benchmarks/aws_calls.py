@@ -119,7 +119,7 @@ def measured(cloud: LocalCloud, meter: UnitMeter, case: Case, question: str) -> 
         cloud.clear_calls()
         words = reworded(question, next(_NUMBERS)) if case.new else question
         first, complete = asyncio.run(answer(cloud, words, case.episode))
-        _settle(cloud)
+        settle(cloud)
         if complete.attempted == case.attempted:
             log = [call for call in cloud.call_log() if call["caller"] != CALLER]
             early = counted(call for call in log if call["at"] <= first)
@@ -127,7 +127,7 @@ def measured(cloud: LocalCloud, meter: UnitMeter, case: Case, question: str) -> 
     raise RuntimeError(f"{question!r} was answered by way of {complete.attempted}")
 
 
-def _settle(cloud: LocalCloud) -> None:
+def settle(cloud: LocalCloud) -> None:
     """Wait until the workflow has ended, and with it all that is done after an answer."""
     deadline = time.monotonic() + SETTLED_S
     while any(execution["status"] == "RUNNING" for execution in cloud.executions()):
@@ -178,7 +178,7 @@ def over_the_cloud(cloud: LocalCloud, meter: UnitMeter, runs: int, cases: Iterab
         if case.warm:
             for question in case.questions:
                 asyncio.run(answer(cloud, question, case.episode))
-                _settle(cloud)
+                settle(cloud)
         asked = case.questions * (runs if case.warm else 1)  # afterwards there is an earlier answer
         report(case, [measured(cloud, meter, case, question) for question in asked])
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,8 @@ CALLER = "meter"
 """The access key of the meter's own calls, by which a log of calls tells them."""
 
 Item = Mapping[str, Mapping[str, Any]]
+_REQUEST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+OPEN_INDEX = "index of open requests"
 _PASSED_ON = (
     *("x-amz-target", "authorization", "x-amz-security-token", "content-type", "x-amz-date", "user-agent"),
     "amz-sdk-invocation-id",
@@ -76,12 +79,19 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
             return sum(_value_bytes({kind[0]: inner}) for inner in content)
 
 
+def place_of(key: Item) -> str:
+    """What kind of partition an item lies in: the first word of its key, of uses the first two."""
+    pk = str(key["pk"]["S"])
+    if _REQUEST.match(pk):
+        return "request"
+    return "#".join(pk.split("#")[: 2 if pk.startswith("usage#") else 1])
+
+
 class UnitMeter:
     """The meter: an HTTP server in threads of its own. Requests for one table are metered one after the other."""
 
     def __init__(self) -> None:
-        self.units: defaultdict[str, float] = defaultdict(float)
-        """Units since the last :meth:`take`, by ``read`` and ``write``."""
+        self._units: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._lock = threading.Lock()
         self._endpoint_url = ""
         self._client: Any = None
@@ -106,9 +116,16 @@ class UnitMeter:
         self._indexes = [[key["AttributeName"] for key in index["KeySchema"]] for index in indexes]
 
     def take(self) -> dict[str, float]:
-        """The units so far; counts from nothing again."""
+        """The units so far, by ``read`` and ``write``; counts from nothing again."""
+        summed: defaultdict[str, float] = defaultdict(float)
+        for (kind, _), units in self.take_places().items():
+            summed[kind] += units
+        return dict(summed)
+
+    def take_places(self) -> dict[tuple[str, str], float]:
+        """The units so far, by kind and :func:`place_of` their items; counts from nothing again."""
         with self._lock:
-            taken, self.units = dict(self.units), defaultdict(float)
+            taken, self._units = dict(self._units), defaultdict(float)
         return taken
 
     def close(self) -> None:
@@ -161,18 +178,19 @@ class UnitMeter:
 
         def count() -> None:
             after = self._stored(table, key)
-            self.units["write"] += factor * write_units(max(item_bytes(before), item_bytes(after)))
+            size = max(item_bytes(before), item_bytes(after))
+            self._units["write", place_of(key)] += factor * write_units(size)
             for names in self._indexes:
                 was, now = _entry(before, names), _entry(after, names)
                 if was != now:
-                    self.units["write"] += factor * ((was is not None) + (now is not None))
+                    self._units["write", OPEN_INDEX] += factor * ((was is not None) + (now is not None))
 
         return count
 
     def _meter_get(self, request: dict[str, Any]) -> Callable[[], None]:
         def count() -> None:
             size = item_bytes(self._stored(request["TableName"], request["Key"]))
-            self.units["read"] += read_units(size, consistent=bool(request.get("ConsistentRead")))
+            self._read(request["Key"], size, request)
 
         return count
 
@@ -181,7 +199,7 @@ class UnitMeter:
             for table, asked in request["RequestItems"].items():
                 for key in asked["Keys"]:
                     size = item_bytes(self._stored(table, key))
-                    self.units["read"] += read_units(size, consistent=bool(asked.get("ConsistentRead")))
+                    self._read(key, size, asked)
 
         return count
 
@@ -195,9 +213,13 @@ class UnitMeter:
 
         def count() -> None:
             size = sum(item_bytes(item) for item in self._client.query(**whole)["Items"])
-            self.units["read"] += read_units(size, consistent=bool(request.get("ConsistentRead")))
+            self._read({"pk": whole["ExpressionAttributeValues"][":pk"]}, size, request)
 
         return count
+
+    def _read(self, key: Item, size: int, request: Mapping[str, Any]) -> None:
+        units = read_units(size, consistent=bool(request.get("ConsistentRead")))
+        self._units["read", place_of(key)] += units
 
     def _stored(self, table: str, key: Item) -> Item:
         item: Item = self._client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})

@@ -18,7 +18,7 @@ from cicada.index.ports import PreconditionFailed
 from cicada.ingest.incoming.places import is_collection
 from cicada.rights import AccessRules, ConfiguredAccess
 from tests.support.declared import declared_yaml
-from tests.support.object_stores import InMemoryStore
+from tests.support.object_stores import InMemoryStore, WatchedStore
 
 
 def test_without_rules_everybody_reads_everything():
@@ -37,6 +37,59 @@ def test_a_rule_is_seen_by_the_next_read_and_so_is_its_removal():
     assert access.rules().readers == {"sheets": ()}
     store.delete(ACCESS_KEY)
     assert access.rules() == AccessRules()
+
+
+def throttled():
+    error = IndexUnavailable("503 SlowDown")
+    error.throttled = True
+    return error
+
+
+class Throttling(InMemoryStore):
+    refuses = False  # reads of what may have changed are reads
+
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+
+    def read(self, key):
+        self.asked += 1
+        if self.refuses:
+            raise throttled()
+        return super().read(key)
+
+
+@pytest.mark.parametrize("rules", [True, False])
+def test_while_the_store_refuses_for_the_rate_of_reads_rules_of_half_a_minute_are_used(rules):
+    store, now = Throttling(), [1000.0]
+    if rules:
+        declare_readers(store, "notes", ("gm",))
+    expected = {"notes": ("gm",)} if rules else {}
+    access = StoredAccessRules(store, clock=lambda: now[0], between=lambda least, most: (least + most) / 2)
+    assert access.rules().readers == expected
+    store.refuses, store.asked = True, 0
+    for now[0] in (1001.0, 1002.0, 1003.9, 1004.0, 1029.0):
+        assert access.rules().readers == expected
+    assert store.asked == 3  # two of them came within three seconds of a refusal
+    now[0] = 1032.0
+    with pytest.raises(IndexUnavailable):
+        access.rules()
+    store.refuses, store.asked = False, 0
+    for now[0] in (1040.0, 1050.0, 1061.0, 1062.0):  # for a while it reads less often
+        assert access.rules().readers == expected
+    assert store.asked == 2
+    for now[0] in (1400.0, 1401.0, 1402.0):
+        access.rules()
+    assert store.asked == 5
+
+
+def test_rules_that_cannot_be_read_for_another_reason_are_not_used_again():
+    store = WatchedStore(InMemoryStore())
+    access = StoredAccessRules(store)
+    access.rules()
+    store.before[2] = IndexUnavailable("no answer")
+    with pytest.raises(IndexUnavailable):
+        access.rules()
 
 
 def test_settings_win_over_declarations():

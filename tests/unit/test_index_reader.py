@@ -315,6 +315,30 @@ def test_a_refresh_that_fails_is_logged_and_tried_again(store, reader_of, caplog
     assert "index not refreshed" in caplog.text
 
 
+def test_a_store_that_refuses_for_the_rate_of_reads_is_asked_less_often(store, reader_of):
+    now = [1000.0]
+    watched = WatchedStore(store)
+    reader = reader_of(watched, refresh_interval_s=5.0, clock=lambda: now[0])
+    reader.current()
+    throttled = IndexUnavailable("503 SlowDown")
+    throttled.throttled = True
+
+    def asked(after_s):
+        now[0] += after_s
+        before = watched.calls.count(("read_if_changed", CURRENT_KEY))
+        if reader._is_past(reader._tried_at):
+            reader._look_and_log()
+        return watched.calls.count(("read_if_changed", CURRENT_KEY)) - before
+
+    watched.before[len(watched.calls) + 1] = throttled
+    assert asked(5.0) == 1
+    assert asked(5.0) == 0
+    assert asked(8.0) == 1
+    for _ in range(6):  # each look that succeeds shortens the pause
+        asked(60.0)
+    assert asked(5.0) == 1
+
+
 def test_a_closed_reader_has_no_thread_and_still_serves(store, reader_of):
     def own_threads():
         return {thread for thread in threading.enumerate() if thread.name in ("index-look", "index-refresh")}

@@ -32,6 +32,7 @@ TIMEOUT_S = 600.0
 
 COMMANDS = {
     "benchmarks.answerer_quality --script {episode} --most 1": "extractive answerer",
+    "benchmarks.capacity --kept --check": "capacity.md is up to date",
     "benchmarks.chunking --datasets {sets}": "before the text and its windows",
     "benchmarks.citations --most 1": "unchecked",
     "benchmarks.classifier --most 2 --rounds 1": "substring search",

@@ -405,6 +405,14 @@ def test_a_refusal_is_told_as_a_store_that_cannot_serve(fake, faulty, status, co
             call()
 
 
+@pytest.mark.parametrize(("code", "throttled"), [("SlowDown", True), ("ServiceUnavailable", False)])
+def test_a_direct_read_that_is_refused_for_the_rate_of_reads_says_so(fake, direct, code, throttled):
+    fake.answers = [refusal(503, code)]
+    with pytest.raises(IndexUnavailable) as refused:
+        direct.read("index/a")
+    assert refused.value.throttled is throttled
+
+
 def test_a_store_that_is_not_there_is_told(fake, faulty):
     fake.shutdown()
     fake.server_close()

@@ -162,7 +162,7 @@ def test_a_repeated_question_is_no_new_one_whatever_the_limits_say(client: Any) 
         house.ask()
 
 
-def test_a_process_reads_what_all_questions_read_once_a_second(client: Any) -> None:
+def test_a_process_holds_what_all_questions_read(client: Any) -> None:
     now = [float(NOW_S)]
     given: dict[str, Any] = {"now_s": lambda: now[0], "shared": SharedItems(HOLD_S), "random": lambda: 0.0}
     house = House(client, UsageLimits(deployment=Limits(requests_open=3)), **given)

@@ -372,6 +372,8 @@ class IndexNewer(IndexMismatch):
 class IndexUnavailable(IndexFailure):
     """The store that holds the index did not respond."""
 
+    throttled = False
+    """Whether it refused because of the rate of requests."""
     code, told, retryable = "index_unavailable", "The search is not available right now.", True
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, ValidationError
 
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.manifest import PREFIX, IndexModel
-from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, StoredObject
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.rights import AccessRules, CollectionName, ConfiguredAccess, GroupName, Readers
 
 ACCESS_KEY = PREFIX + "access.json"
 WRITE_ATTEMPTS = 10  # of one change, on top of others'
+HELD_S = 30.0
+"""How old rules may be that are used while the store refuses reads because of their rate: one object of S3 takes 5,500
+reads a second."""
+SPARING_S = 300.0
+"""How long after such a refusal a process reads less often,"""
+PAUSE_S = (15.0, 28.0)
+"""with so much time between two reads,"""
+SOON_S = (2.0, 4.0)
+"""or between a refusal and the next read."""
 
 
 class _StoredRules(IndexModel):
@@ -34,35 +46,77 @@ class AccessRulesStore(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class _Held:
+    etag: str | None
+    """None where there was no object."""
+    readers: Mapping[str, Readers]
+    read_at_s: float
+
+    def may_be_used(self, now_s: float) -> bool:
+        return 0 <= now_s - self.read_at_s < HELD_S
+
+
 class StoredAccessRules:
     """:class:`AccessRulesStore` over the index's store and the deployment's settings. Thread-safe."""
 
-    def __init__(self, store: ObjectStore, configured: ConfiguredAccess | None = None) -> None:
-        """Reads nothing yet."""
+    def __init__(
+        self,
+        store: ObjectStore,
+        configured: ConfiguredAccess | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        between: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        """Reads nothing yet. ``clock`` includes the time for which the function was frozen."""
         self._store = store
         self._configured = configured or ConfiguredAccess()
+        self._clock = clock
+        self._between = between
         self._lock = threading.Lock()
-        self._held: tuple[StoredObject, Mapping[str, Readers]] | None = None
+        self._held: _Held | None = None
+        self._throttled_at_s = float("-inf")
+        self._ask_at_s = float("-inf")
 
     def rules(self) -> AccessRules:
-        """See the port. Makes one request to the store, which is consistent: a change is seen at once."""
+        """See the port. Makes one request to the store, which is consistent: a change is seen at once.
+
+        While the store refuses reads because of their rate, rules of the last ``HELD_S`` are used.
+        """
         declared = self._declared()
         return AccessRules(self._configured.default, {**declared, **self._configured.collections})
 
     def _declared(self) -> Mapping[str, Readers]:
+        now_s = self._clock()
         with self._lock:
-            held = self._held
+            held, ask_at_s = self._held, self._ask_at_s
+        usable = held is not None and held.may_be_used(now_s)
+        if held is not None and usable and 0 < ask_at_s - now_s < HELD_S:
+            return held.readers
         try:
-            found = self._store.read_if_changed(ACCESS_KEY, held[0].etag) if held else self._store.read(ACCESS_KEY)
+            read = self._read(held, now_s)
+        except IndexUnavailable as error:
+            if held is None or not usable or not error.throttled:
+                raise
+            with self._lock:
+                self._throttled_at_s, self._ask_at_s = now_s, now_s + self._between(*SOON_S)
+            return held.readers
+        with self._lock:
+            self._held = read
+            spares = 0 <= now_s - self._throttled_at_s < SPARING_S
+            self._ask_at_s = now_s + self._between(*PAUSE_S) if spares else now_s
+        return read.readers
+
+    def _read(self, held: _Held | None, now_s: float) -> _Held:
+        known = None if held is None else held.etag
+        try:
+            found = self._store.read_if_changed(ACCESS_KEY, known) if known else self._store.read(ACCESS_KEY)
         except ObjectMissing:
-            return {}
+            return _Held(None, {}, now_s)
         if found is None:
             assert held is not None  # an unconditional read returns an object
-            return held[1]
-        readers = _parse(found.data).readers
-        with self._lock:
-            self._held = (found, readers)
-        return readers
+            return _Held(held.etag, held.readers, now_s)
+        return _Held(found.etag, _parse(found.data).readers, now_s)
 
 
 def declare_readers(store: ObjectStore, collection: str, readers: Readers | None) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cicada.errors import CicadaError, IndexCorrupt, IndexMismatch, IndexMissing
+from cicada.errors import CicadaError, IndexCorrupt, IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.index.loaded_index import BLOCKS, LoadedIndex, open_version, rest_of
 from cicada.index.manifest import CURRENT_KEY, parse_manifest
 from cicada.index.ports import ObjectMissing, ObjectStore, StoredObject
@@ -80,6 +81,7 @@ class Patience:
 
 
 REFRESH_INTERVAL_S = 5.0  # seconds between looks for a new version
+LONGEST_INTERVAL_S = 60.0  # the same, while the store refuses reads because of their rate
 RETRY_INTERVAL_S = 60.0  # seconds between attempts to read unreadable segments
 EAGER_BYTES = 16 * 2**20  # a version up to this size is read whole before it is searched: ranges would hardly be faster
 SWAP_BYTES = 128 * 2**20  # a new version with more to load is used cold, so that two do not fill the memory
@@ -128,6 +130,7 @@ class IndexReader:
         self._text_bytes = text_bytes
         self._model = (embedding_model_id, dimensions)
         self._refresh_interval_s = refresh_interval_s
+        self._interval_s = refresh_interval_s
         self._clock = clock
         self._held: _Held | None = None
         self._loading = threading.Lock()
@@ -218,6 +221,12 @@ class IndexReader:
             found = self._store.read_if_changed(CURRENT_KEY, held.etag) if held else self._store.read(CURRENT_KEY)
         except ObjectMissing as error:
             raise IndexMissing("no version is published") from error
+        except IndexUnavailable as error:
+            if error.throttled:
+                longer_s = self._interval_s * random.uniform(1.5, 2.5)  # noqa: S311 (jitter, no secret)
+                self._interval_s = max(self._interval_s, min(LONGEST_INTERVAL_S, longer_s))
+            raise
+        self._interval_s = max(self._refresh_interval_s, self._interval_s * 0.8)
         if held is None or found is not None:
             assert found is not None  # an unconditional read returns an object
             held = self._held = _Held(self._read_version(found, held), found.etag)
@@ -280,7 +289,7 @@ class IndexReader:
 
     def _is_past(self, moment: float) -> bool:
         """Whether a moment is longer ago than the refresh interval, or the clock was set back since."""
-        return not 0 <= self._clock() - moment < self._refresh_interval_s
+        return not 0 <= self._clock() - moment < self._interval_s
 
     def _keep_fresh(self) -> None:
         while True:

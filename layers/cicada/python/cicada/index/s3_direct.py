@@ -93,6 +93,7 @@ PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PR
 ERROR_BYTES = 64 * 2**10  # read of an error's body
 
 _TRANSIENT = frozenset((429, 500, 502, 503, 504))
+_THROTTLED = frozenset(("SlowDown",))
 _EXPIRED = frozenset(("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"))
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 _CODE = re.compile(rb"<Code>([^<]*)</Code>")
@@ -197,7 +198,9 @@ class DirectS3Store:
             if attempt + 1 == ATTEMPTS or time.monotonic() + wait_s >= deadline:
                 break
             self._sleep(wait_s)
-        raise self._unavailable(key, str(failure) or type(failure).__name__) from failure
+        unavailable = self._unavailable(key, str(failure) or type(failure).__name__)
+        unavailable.throttled = isinstance(failure, _ThrottledError)
+        raise unavailable from failure
 
     def _attempt(
         self,
@@ -258,6 +261,8 @@ class DirectS3Store:
             return ObjectMissing(key)
         if code in _EXPIRED:
             return _ExpiredError(problem)
+        if code in _THROTTLED:
+            return _ThrottledError(problem)
         if response.status in _TRANSIENT or code == "RequestTimeout":
             return _TransientError(problem)
         elsewhere = response.headers.get("x-amz-bucket-region")
@@ -269,6 +274,10 @@ class DirectS3Store:
 
 class _TransientError(Exception):
     """A failure worth a retry: a throttle, a truncated body, the response to another request."""
+
+
+class _ThrottledError(_TransientError):
+    """Too many requests for this part of the bucket."""
 
 
 class _ExpiredError(Exception):

@@ -30,7 +30,7 @@ ItemKey = tuple[str, str]
 """Partition key and sort key."""
 POOL_SHARDS = 8
 """Items over which a group's or the deployment's use is spread: one item takes some hundred writes a second only."""
-HOLD_S = 1.0
+HOLD_S = 3.0
 """How long a process uses what it read of the items that all questions read, such as the deployment's limits: one item
 takes 3,000 reads a second."""
 KEPT_S = 400 * 24 * 3600
