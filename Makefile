@@ -80,6 +80,7 @@ bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.delivery_layout
 	@$(VENV)/python -m benchmarks.import_time
 	@$(VENV)/python -m benchmarks.aws_calls
+	@$(VENV)/python -m benchmarks.capacity
 	@$(VENV)/python -m benchmarks.semantic_cache
 	@$(VENV)/python -m benchmarks.first_chunk
 

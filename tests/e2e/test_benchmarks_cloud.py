@@ -44,7 +44,7 @@ def test_an_answer_takes_what_the_capacity_table_reckons_with(cloud: LocalCloud,
     now = capacity_units.measured(cloud, meter, 1, warming=1)
     cloud.disarm()
     for route in capacity_units.ROUTES:
-        for place in ("read limits", "write index of open requests", "write usage#user"):
+        for place in ("write index of open requests", "write usage#user"):
             assert now[route].units[place] == pytest.approx(kept[route].units[place], abs=0.6), (route, place)
         assert now[route].invocations == kept[route].invocations
         assert now[route].calls["s3.GetObject access.json"] == 1
