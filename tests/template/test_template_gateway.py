@@ -85,7 +85,6 @@ def test_the_stage_is_throttled(shipped: Synthesis, full: Synthesis) -> None:
         settings = synthesis.one("AWS::ApiGatewayV2::Stage").properties["DefaultRouteSettings"]
         assert settings["ThrottlingRateLimit"] == rate
         assert settings["ThrottlingBurstLimit"] == burst
-        assert settings["DetailedMetricsEnabled"] is True
         assert "DataTraceEnabled" not in settings  # it would log what people ask
 
 
