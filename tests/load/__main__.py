@@ -122,7 +122,7 @@ def _save(cloud: LocalCloud, began: datetime, path: Path) -> None:
     names = [one["DashboardName"] for one in client.list_dashboards()["DashboardEntries"]]
     with contextlib.suppress(ClientError):
         for name in names[:1]:
-            path.write_text(json.dumps(collect(client, name, began, cloud.metric_now())), encoding="utf-8")
+            path.write_text(json.dumps(collect(client, name, began, cloud.metric_now(), period_s=60)), encoding="utf-8")
 
 
 def _say(text: str) -> None:

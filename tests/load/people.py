@@ -30,6 +30,8 @@ SHARES: dict[Kind, float] = {
 """In per cent."""
 MEAN_THINK_S = 75.0
 """Between the end of an answer and the next question, at a pace of 1: to read some sentences, think, and type."""
+ARRIVAL_S = 120.0
+"""Within which everybody has come in, at a pace of 1."""
 _THINK_SIGMA = 0.6
 """Of the logarithm: half of the pauses are shorter than 63 s, and one in twenty is longer than 168 s."""
 DROPPING, SLOW = 0.05, 0.05
@@ -93,14 +95,14 @@ class Person:
         self._profiles: list[str] = []
 
     def next(self) -> Question:
-        """What is asked next. The first comes at any moment of a usual pause, so that people do not move in step."""
+        """What is asked next."""
         first = not self._asked
         kind = self._kind(first)
         asked, collections = self._words(kind)
         if kind not in ("repeat", "follow-up"):
             self._asked.append((asked, collections))
         drop = Drop(self.rng.choice(KINDS), self.rng.choice(OFFLINE_S)) if self.rng.random() < DROPPING else None
-        think_s = self.rng.uniform(0, MEAN_THINK_S) if first else self._think_s()
+        think_s = self.rng.uniform(0, ARRIVAL_S) if first else self._think_s()
         return Question(kind, asked, str(self._uuid()), self._session_id, think_s, collections, drop)
 
     def _kind(self, first: bool) -> Kind:
