@@ -7,9 +7,11 @@ import itertools
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cicada.delivery.ports import StoreFault
 from cicada_client import CicadaClient, ClientError, RequestRefused
 from cicada_client.errors import ConnectionLost
 from cicada_local.loading import LoadFailed, load
@@ -125,7 +127,8 @@ class Run:
         for result in results:
             if isinstance(result, Exception):
                 self.tally.happened.append((self._elapsed_s(), f"{type(result).__name__}: {result}"))
-        await asyncio.to_thread(self._machine.read)
+        with suppress(OSError):
+            await asyncio.to_thread(self._machine.read)
         self.outcome.verdict = await self._check(deadline)
         self.outcome.complete = True
         return self.outcome
@@ -219,7 +222,8 @@ class Run:
 
     async def _read_machine(self) -> None:
         while True:
-            await asyncio.to_thread(self._machine.read)
+            with suppress(OSError):  # the cloud is too busy to tell
+                await asyncio.to_thread(self._machine.read)
             await asyncio.sleep(READ_EVERY_S)
 
     def _note(self, told: str) -> None:
@@ -245,23 +249,36 @@ class Run:
     async def _check_as_it_goes(self) -> None:
         """Read the logs of what has ended, one at a time, so that little is left to be read at the end."""
         while True:
-            await asyncio.to_thread(self._read_logs, time.monotonic() + READ_EVERY_S)
+            ended = [one for one in self._unread.values() if one.followed.ended_at is not None]
+            seen = [one for one in ended if one.screen.failure is None]  # others may still be written
+            await asyncio.to_thread(self._read_logs, seen, time.monotonic() + READ_EVERY_S)
             await asyncio.sleep(READ_EVERY_S)
 
-    def _read_logs(self, deadline: float, *, all: bool = False) -> None:
-        """Read logs, until a moment: of the requests that have ended, or of all that are unread."""
-        for request in list(self._unread.values()):
+    def _read_logs(self, requests: Sequence[Request], deadline: float) -> None:
+        """Read logs, until a moment. What the store does not tell stays unread."""
+        for request in requests:
             if time.monotonic() > deadline:
                 return
             followed = request.followed
-            if not all and followed.ended_at is None:
-                continue
-            followed.log = self._logs.read(self._people[request.person].subject, followed.request_id)
-            del self._unread[followed.request_id]
+            with suppress(StoreFault):
+                followed.log = self._logs.read(self._people[request.person].subject, followed.request_id)
+                del self._unread[followed.request_id]
+
+    def _left_open(self, deadline: float) -> list[str]:
+        """What is open when nothing more is asked: looked at until there is nothing, or until a moment."""
+        left = ["the store did not tell"]
+        while left:
+            with suppress(StoreFault):
+                left = self._logs.left_open(int(time.time() * 1000) + 1)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(1.0 if left else 0.0)
+        return left
 
     async def _check(self, deadline: float) -> Verdict:
-        await asyncio.to_thread(self._read_logs, deadline, all=True)
-        left = await asyncio.to_thread(self._logs.left_open, int(time.time() * 1000) + 1)
+        left = await asyncio.to_thread(self._left_open, deadline - CHECK_S / 2)
+        while self._unread and time.monotonic() < deadline:
+            await asyncio.to_thread(self._read_logs, list(self._unread.values()), deadline)
         return conclude(self.outcome.requests, left, self._unread)
 
 
