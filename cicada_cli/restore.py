@@ -229,23 +229,27 @@ def _table(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 def _restore_deleted(args: argparse.Namespace, deployment: Deployment, table: Table) -> Exit:
     """Restore a deleted table, or complete what was begun."""
-    declared = declared_table(deployment)
-    began, plan = (
-        table.status(),
-        [f"{table.name} is being made, or was: its settings are set as the stack declares them"],
-    )
-    backup = None
-    if began is None:
-        backup = table.deleted_backup()
-        at = backup.created_at.isoformat(timespec="seconds")
-        plan = [f"{table.name} does not exist. Restore it, under its name, from the backup of its deletion, {at}."]
+    from cicada.restoring.table import erased_since
+
+    declared, backup = declared_table(deployment), table.deleted_backup()
+    at = backup.created_at.isoformat(timespec="seconds")
+    erased = erased_since(store_of(deployment), backup.created_at)
+    began = table.status() is not None
+    plan = [
+        f"{table.name} exists. Complete its restoration from the backup of {at}: set what its stack declares."
+        if began
+        else f"{table.name} does not exist. Restore it, under its name, from the backup of its deletion, {at}.",
+        *([f"delete again: data of {counted(len(erased), 'person', 'people')} erased since"] if erased else []),
+    ]
     if not _goes_on(args, plan, "Restore the table?"):
         return Exit.DONE if args.dry_run else Exit.FAILED
-    with recorded(deployment, "table_restored", None, table=table.name, backup=backup.arn if backup else None):
-        if backup is not None:
+    with recorded(deployment, "table_restored", None, table=table.name, backup=backup.arn) as change:
+        if not began:
             table.restore_deleted(backup, declared)
         table.wait(_waited)
+        forgotten = table.forget(erased) if erased else 0
         table.settle(declared)
+        change.note(erasedItems=forgotten)
     say(f"{table.name} is restored.")
     return Exit.DONE
 

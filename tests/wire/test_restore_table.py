@@ -156,6 +156,22 @@ def test_a_deleted_table_returns_under_its_name_with_its_settings(
     assert [one.action for one in list_records(house.store)] == ["table_restored"]
 
 
+def test_who_was_erased_since_an_earlier_deletion_stays_erased(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.put("profiles#ada", "profile#1")
+    house.put("profiles#bob", "profile#1")
+    house.delete_table()
+    run(capsys, "--yes")
+    recovery = {"PointInTimeRecoveryEnabled": False}
+    house.client.update_continuous_backups(TableName=NAME, PointInTimeRecoverySpecification=recovery)
+    with record(house.store, "user_erased", actor="me", subject=f"asker/{asker_of('bob')}"):
+        house.delete("profiles#bob", "profile#1")
+    house.delete_table()  # without a backup: the earlier one is restored
+    assert "delete again: data of 1 person erased since" in run(capsys, "--yes")
+    assert house.found() == {("profiles#ada", "profile#1")}
+
+
 def test_an_interrupted_restoration_is_completed(
     house: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,7 +160,7 @@ class Table:
             asked["ExclusiveStartBackupArn"] = page["LastEvaluatedBackupArn"]
         if not found:
             raise RestoreFault(
-                f"{self.name} was deleted, and no backup of it was made: --empty makes an empty one", "no_backup"
+                f"there is no backup of a deletion of {self.name}: --empty makes an empty table in its place", "no_backup"
             )
         return max(found, key=lambda one: one.created_at)
 
@@ -227,6 +227,17 @@ class Table:
                 batch = []
         self._copy(batch, replace, done)
         return done
+
+    def forget(self, erased: Collection[str]) -> int:
+        """Delete what is owned by these askers; returns how many items."""
+        found = [
+            {name: item[name] for name in ("pk", "sk")}
+            for item in self.items()
+            if (owner := owned(item)) is not None and asker_of(owner[0]) in erased
+        ]
+        for key in found:
+            self._call("delete_item", TableName=self.name, Key=key)
+        return len(found)
 
     def items(self) -> Iterator[Item]:
         """Every item."""
