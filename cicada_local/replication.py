@@ -53,9 +53,11 @@ class Replication:
             return
         for name in [key] if key else list(deleted_keys(body)):
             rule = _rule(configuration, name)
-            if rule is not None:
-                found = None if call.operation in _DELETIONS else _buckets()[bucket].keys.get(name)
-                version = None if found is None else found.version_id
+            newest = _newest(bucket, name)
+            if rule is not None and newest is not None:
+                version = None if call.operation in _DELETIONS else newest.version_id
+                if version is None and not _is_deletion(newest):
+                    continue  # a version was deleted for good, which is not replicated
                 task = asyncio.ensure_future(self._later(configuration["Role"], rule, bucket, name, version))
                 self._under_way.add(task)
                 task.add_done_callback(self._under_way.discard)
@@ -114,6 +116,17 @@ def _rule(configuration: Mapping[str, Any], key: str) -> Mapping[str, Any] | Non
         if rule["Status"] == "Enabled" and key.startswith(rule.get("Filter", {}).get("Prefix", ""))
     ]
     return max(matching, key=lambda rule: int(rule["Priority"]), default=None)
+
+
+def _newest(bucket: str, key: str) -> Any:
+    """The newest version of an object, or its delete marker; None if nothing is left."""
+    return next(iter(_buckets()[bucket].keys.getlist(key, [])[-1:]), None)
+
+
+def _is_deletion(version: Any) -> bool:
+    from moto.s3.models import FakeDeleteMarker
+
+    return isinstance(version, FakeDeleteMarker)
 
 
 def _configuration(bucket: str) -> Mapping[str, Any] | None:

@@ -46,9 +46,10 @@ SETTINGS: Mapping[str, Any] = {
 }
 REPLICATED: Mapping[str, Any] = {"replication": {"bucketArn": f"arn:aws:s3:::{COPIES}", "keyArn": None}}
 QUESTION = "How many strokes of the fog bell did Ilse count?"
+SCRIPT, WRONG = "samples/script", "samples/script/episode-5.jsonl"
 METRIC_MINUTE_S = 1.0
 """So many real seconds are one of the cloud's minutes."""
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 ERASED = "bob"
 """A user who is erased after the time that is restored."""
 
@@ -119,9 +120,28 @@ class Site:
             assert time.monotonic() < deadline, f"no answer comes: {end}"
             time.sleep(1)
 
+    def answers_from(self, version: str) -> dict[str, Any]:
+        """Ask until an answer comes that searched this version of the index."""
+        deadline = time.monotonic() + PATIENCE_S
+        while ((end := self.ask())["sources"] or {}).get("indexVersion") != version:
+            assert time.monotonic() < deadline, f"version {version} is not searched: {end}"
+            time.sleep(1)
+        return end
+
+    def load(self, path: str) -> None:
+        """Let the collection of the script hold what is in a file or folder."""
+        outputs = self.cloud.outputs
+        self.cicada(
+            *("load", str(ROOT / path), "--collection", "script"),
+            *("--embedding-model", outputs["EmbeddingModelId"], "--dimensions", outputs["EmbeddingDimensions"]),
+        )
+
     def cold(self) -> None:
         """Let the next answer begin in a process that holds no index."""
-        self.cloud.kill_workers(self.house.name_of(ANSWER))
+        name = self.house.name_of(ANSWER)
+        for pid in self.cloud.functions().get(name, {}).get("processes", ()):
+            self.cloud.control("DELETE", f"functions/{name}/processes/{pid}")
+        time.sleep(1)
 
     def items(self) -> dict[tuple[str, str], Item]:
         """The table's items."""
@@ -176,6 +196,7 @@ def table_damaged(site: Site) -> Scene:
     assert not any(ANONYMOUS in pk for pk, _ in site.items())
     scene.saw = _seen(site.ask())
     told = site.restores(scene, "table", "--at", at.isoformat(timespec="seconds"))
+    scene.restored = "cicada restore table --at TIME"
     assert "1 erased" in told, told
     assert {key for key in before if ERASED not in key[0]} <= site.items().keys()
     assert not any(ERASED in pk for pk, _ in site.items())
@@ -217,24 +238,16 @@ def wrong_version(site: Site) -> Scene:
     """A version without what should be found."""
     scene = Scene("what was loaded since, until it is loaded again", aws="one write")
     right = must_be_published(site.store).manifest
-    site.cicada("unload", *(f"episode-{number}.json{'' if number == 4 else 'l'}" for number in range(1, 6)))
-    scene.saw = _seen(_without_passages(site))
+    site.load(WRONG)
+    wrong = must_be_published(site.store).manifest.version
+    scene.saw = _seen(site.answers_from(wrong)) + " from that version"
     began = time.monotonic()
     site.cicada("index", "rollback", right.version)
     scene.took_s, scene.restored = time.monotonic() - began, "cicada index rollback VERSION"
-    end = site.answers()
     current = must_be_published(site.store).manifest
     assert current.segments == right.segments
-    assert end["sources"]["indexVersion"] == current.version, end["sources"]
+    site.answers_from(current.version)
     return scene
-
-
-def _without_passages(site: Site) -> dict[str, Any]:
-    """Ask until the version that lacks them is searched."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (end := site.ask())["type"] == "complete" and end["grounded"] and time.monotonic() < deadline:
-        time.sleep(1)
-    return end
 
 
 def region_lost(site: Site) -> Scene:
@@ -291,11 +304,7 @@ def site(home: Path) -> Iterator[Site]:
             folder = asyncio.run(synthesise(settings, places, step))
             asyncio.run(deploy(folder, cloud.endpoint_url, places, step))
         made = Site(cloud)
-        outputs = cloud.outputs
-        made.cicada(
-            *("load", str(ROOT / "samples" / "script"), "--collection", "script"),
-            *("--embedding-model", outputs["EmbeddingModelId"], "--dimensions", outputs["EmbeddingDimensions"]),
-        )
+        made.load(SCRIPT)
         yield made
 
 

@@ -260,6 +260,11 @@ def test_another_tables_items_are_copied_and_it_stays(house: House, capsys: pyte
     assert "other" in house.client.list_tables()["TableNames"]
 
 
+def test_a_table_that_never_appears_is_told(house: House) -> None:
+    with pytest.raises(restoring.RestoreFault, match="it does not exist"):
+        restoring.Table(house.client, "missing").wait()
+
+
 def test_a_record_that_cannot_be_read_may_be_an_erasure(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     at = datetime.now(UTC) - timedelta(hours=1)
     with record(house.store, "user_erased", actor="me", now=lambda: datetime.now(UTC)):

@@ -90,6 +90,15 @@ def test_deletions_are_replicated_as_markers_where_the_rule_says_so(s3: Any, del
     assert len(s3.list_object_versions(Bucket=COPIES)["Versions"]) == 1  # the deleted one can be read by its version
 
 
+def test_the_deletion_of_a_version_is_not_replicated(s3: Any) -> None:
+    configured(s3)
+    version = s3.put_object(Bucket=BUCKET, Key="index/a", Body=b"text")["VersionId"]
+    happened("PutObject", "index/a")
+    s3.delete_object(Bucket=BUCKET, Key="index/a", VersionId=version)
+    happened("DeleteObject", "index/a")
+    assert copies(s3) == ["index/a"]
+
+
 def test_a_role_that_may_not_write_copies_replicates_nothing(s3: Any) -> None:
     configured(s3, allowed=f"arn:aws:s3:::{COPIES}/other/*")
     s3.put_object(Bucket=BUCKET, Key="index/a", Body=b"text")

@@ -28,6 +28,8 @@ POLL_S = 5.0
 """Between two looks at a table that is being made."""
 MOST_WAIT_S = 12 * 3600.0
 """For a table. AWS names no limit; restoring usually takes less than an hour."""
+UNSEEN_S = 60.0
+"""For which a table that is being made may not be found: DynamoDB describes tables eventually consistently."""
 _SETTING_TRIES = 60
 """Of a setting that DynamoDB refuses while it still works on a new table."""
 _COPIED_AT_ONCE, _WRITTEN_AT_ONCE = 100, 16
@@ -109,7 +111,7 @@ class Table:
         """Wait until it is active. ``on_wait`` is called with the seconds that it has taken so far."""
         waited = 0.0
         while (status := self.status()) != "ACTIVE":
-            if status is None or waited >= MOST_WAIT_S:
+            if waited >= (MOST_WAIT_S if status else UNSEEN_S):
                 raise RestoreFault(f"{self.name} is not active after {waited:.0f} s: {status or 'it does not exist'}")
             self.sleep(POLL_S)
             waited += POLL_S
@@ -160,7 +162,8 @@ class Table:
             asked["ExclusiveStartBackupArn"] = page["LastEvaluatedBackupArn"]
         if not found:
             raise RestoreFault(
-                f"there is no backup of a deletion of {self.name}: --empty makes an empty table in its place", "no_backup"
+                f"there is no backup of a deletion of {self.name}: --empty makes an empty table in its place",
+                "no_backup",
             )
         return max(found, key=lambda one: one.created_at)
 
