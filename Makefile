@@ -31,7 +31,7 @@ clean: setup ## stop it, and remove its state and all that was built
 
 test: setup ## run every test: units, wire, templates, then the deployed thing end to end
 	@$(VENV)/python -m pytest tests/unit tests/wire tests/template -n 2 --dist worksteal
-	@$(VENV)/python -m pytest tests/e2e -n 2 --dist loadfile --no-loadscope-reorder
+	@$(VENV)/python -m pytest tests/e2e -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: setup ## run the unit tests alone
 	@$(VENV)/python -m pytest tests/unit -n 2 --dist worksteal

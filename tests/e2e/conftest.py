@@ -30,18 +30,10 @@ OIDC = {
 """The settings of a deployment that takes the test issuer's tokens."""
 
 LONGEST_FIRST = (
-    *(
-        "test_readme_deployment",
-        "test_chaos",
-        "test_campaign",
-        "test_operations",
-        "test_documents",
-        "test_resuming",
-        "test_benchmarks_cloud",
-        "test_strategies",
-    ),
-    *("test_clients", "test_agents_classic", "test_recovery", "test_page_wire", "test_answers", "test_agents_harness"),
-    *("test_wheel", "test_sign_in", "test_page_answer", "test_page_access", "test_agents", "test_page_asker"),
+    *("test_readme_deployment", "test_operations", "test_chaos", "test_documents", "test_campaign"),
+    *("test_benchmarks_cloud", "test_sign_in", "test_answers", "test_wheel", "test_agents_classic"),
+    *("test_agents_harness", "test_resuming", "test_doctor", "test_clients", "test_strategies", "test_recovery"),
+    *("test_agents", "test_load", "test_page_wire", "test_page_answer", "test_page_access", "test_page_asker"),
     "test_page_settings",
 )
 """Modules by the time that they take. Those that are not named take less."""
