@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from functools import cache, lru_cache
 from typing import Any
 
 from moto.core import serialize
 from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
@@ -121,6 +123,61 @@ def _copied_part(part: Any) -> Any:
     return part if isinstance(part, str | bytes) else copy.deepcopy(part)
 
 
+class _Transaction(threading.local):
+    """Whether this thread is in the middle of a transaction."""
+
+    is_open = False
+
+
+_transaction = _Transaction()
+
+
+def _transact(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
+    """Write all or nothing, keeping the items that are to be changed; moto copies the whole tables."""
+    before = _touched(self, transact_items)
+    _transaction.is_open = True
+    try:
+        _transact_in_moto(self, transact_items)
+    except BaseException:
+        for (name, hash_key, range_key), item in before.items():
+            items = self.tables[name].items
+            holder, key = (items, hash_key) if range_key is None else (items[hash_key], range_key)
+            if item is None:
+                holder.pop(key, None)
+            else:
+                holder[key] = item
+        raise
+    finally:
+        _transaction.is_open = False
+
+
+def _touched(backend: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> dict[tuple[str, Any, Any], Any]:
+    """Copies of the items that a transaction names, by table and keys; None of those that do not exist."""
+    found: dict[tuple[str, Any, Any], Any] = {}
+    for operation in (one for item in transact_items for one in item.values()):
+        table = backend.tables.get(operation.get("TableName"))
+        named = operation.get("Item") or operation.get("Key") or {}
+        names = [] if table is None else [name for name in (table.hash_key_attr, table.range_key_attr) if name]
+        if table is None or not all(name in named for name in names):
+            continue  # moto says so
+        hash_key, range_key = (*(DynamoType(named[name]) for name in names), None)[:2]
+        assert hash_key is not None
+        found.setdefault((table.name, hash_key, range_key), copy.deepcopy(table.get_item(hash_key, range_key)))
+    return found
+
+
+def _table_copied(self: Table, memo: Any) -> Any:
+    if _transaction.is_open:
+        return self
+    made = self.__class__.__new__(self.__class__)
+    memo[id(self)] = made
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+_transact_in_moto = DynamoDBBackend.transact_write_items
+
+
 @lru_cache(maxsize=_DEFINITIONS)
 def _parsed(definition: str) -> Any:
     _, tree = _parse_in_moto(definition)
@@ -144,5 +201,8 @@ def install() -> None:
     attribute.__deepcopy__ = _copied
     table: Any = Table
     table.query = _query
+    table.__deepcopy__ = _table_copied
+    backend: Any = DynamoDBBackend
+    backend.transact_write_items = _transact
     parser: Any = asl_parser.AmazonStateLanguageParser
     parser.parse = staticmethod(_parse)

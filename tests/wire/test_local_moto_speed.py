@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import boto3
+import pytest
 from moto import mock_aws
 from moto.core.serialize import BaseJSONSerializer
 from moto.dynamodb.models.dynamo_type import DynamoType
@@ -71,6 +72,46 @@ def test_a_copy_of_an_item_shares_nothing_that_changes() -> None:
     another.value["log"].value[1].value.append("2")
     another.value["log"].value.append(DynamoType({"N": "3"}))
     assert one.to_regular_json() == {"M": {"log": {"L": [{"S": "x"}, {"NS": ["1"]}]}, "raw": {"B": b"abc"}}}
+
+
+@mock_aws
+def test_a_transaction_that_fails_leaves_every_item_as_it_was_and_one_that_does_not_writes_all() -> None:
+    moto_speed.install()
+    client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    client.create_table(
+        TableName="t",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    old, gone, new = ({"pk": {"S": name}, "sk": {"S": "x"}} for name in ("old", "gone", "new"))
+    for key in (old, gone):
+        client.put_item(TableName="t", Item={**key, "n": {"N": "1"}})
+    change = {"UpdateExpression": "SET n = :two", "ExpressionAttributeValues": {":two": {"N": "2"}}}
+
+    def write(condition: str) -> list[dict[str, Any]]:
+        client.transact_write_items(
+            TransactItems=[
+                {"Put": {"TableName": "t", "Item": new}},
+                {"Update": {"TableName": "t", "Key": old, **change}},
+                {"Delete": {"TableName": "t", "Key": gone}},
+                {
+                    "ConditionCheck": {
+                        "TableName": "t",
+                        "Key": {"pk": {"S": "other"}, "sk": {"S": "x"}},
+                        "ConditionExpression": condition,
+                    }
+                },
+            ]
+        )
+        return list(client.scan(TableName="t")["Items"])
+
+    before = client.scan(TableName="t")["Items"]
+    with pytest.raises(client.exceptions.TransactionCanceledException):
+        write("attribute_exists(pk)")
+    assert client.scan(TableName="t")["Items"] == before
+    after = write("attribute_not_exists(pk)")
+    assert sorted((one["pk"]["S"], one.get("n", {}).get("N")) for one in after) == [("new", None), ("old", "2")]
 
 
 def found(client: Any, **question: Any) -> list[Any]:
