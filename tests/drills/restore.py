@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,6 @@ class Scene:
     """How long that ran, here."""
     aws: str = ""
     """What AWS says of its own time."""
-    notes: list[str] = field(default_factory=list)
 
 
 class Site:
@@ -267,8 +266,7 @@ def region_lost(site: Site) -> Scene:
     _empty(site.s3, site.bucket, "index/")
     site.cold()
     scene.saw = _seen(site.ask())
-    told = site.restores(scene, "index", "--from", COPIES)
-    scene.notes.append(told)
+    site.restores(scene, "index", "--from", COPIES)
     site.cicada("index", "check")
     site.answers()
     return scene
