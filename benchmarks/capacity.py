@@ -15,7 +15,7 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,8 +46,8 @@ SIMULATED = 100_000
 SPARE = 1.5
 """How much more than the need is asked for: load is uneven, and quotas are raised within days."""
 SEED = 20_261_125
-RAISED = replace(TODAY, open_partitions=256)
-"""For the simulated size: the setting ``recovery.openPartitions``."""
+RAISED = replace(TODAY, open_partitions=256, pool_shards=256)
+"""For the simulated size: the settings ``recovery.openPartitions`` and ``usageLimits.poolShards``."""
 
 
 def report(routes: Mapping[str, Units], known: Facts, habits: Habits) -> str:
@@ -200,17 +200,19 @@ def _simulated(mean: Units, known: Facts, habits: Habits) -> Iterator[str]:
     runs = (
         ("default quotas", defaults, TODAY),
         ("quotas as asked for, as it was before", asked, BEFORE),
-        ("quotas as asked for, `openPartitions` 256", asked, RAISED),
+        ("quotas as asked for, both settings 256", asked, RAISED),
     )
-    outcomes = [
-        {one.name: one for one in Simulation(SIMULATED, mean, known, habits, design, seed=SEED, quotas=quotas).run()}
-        for _, quotas, design in runs
-    ]
+    outcomes = [{one.name: one for one in _run(mean, known, habits, design, quotas)} for _, quotas, design in runs]
     yield "| limiter | asked, a second | " + " | ".join(f"{name}: refused, lost" for name, _, _ in runs) + " |"
     yield "| --- | ---: |" + " ---: |" * len(runs)
     for name in outcomes[-1]:
         cells = " | ".join(_outcome(outcome[name]) for outcome in outcomes)
         yield f"| {name} | {outcomes[-1][name].peak:,.0f} | {cells} |"
+
+
+def _run(mean: Units, known: Facts, habits: Habits, design: Design, quotas: Mapping[str, float]) -> Sequence[Outcome]:
+    used = ("usageLimits.deployment",)
+    return Simulation(SIMULATED, mean, known, habits, design, seed=SEED, quotas=quotas, used=used).run()
 
 
 def _outcome(one: Outcome) -> str:

@@ -31,6 +31,7 @@ class Design:
     """What of the design decides how hot a place is."""
 
     open_partitions: int = OPEN_PARTITIONS
+    pool_shards: int = POOL_SHARDS
     limits_held_s: float | None = HOLD_S
     """None: every question reads the limits."""
     breakers_read_s: float = QUIET_S
@@ -157,7 +158,7 @@ PLACES: tuple[Place, ...] = (
     Place(
         "a shard of a pool: writes",
         "partitionWrites",
-        lambda load, _: load.a_second * POOLED_WRITES / POOL_SHARDS,
+        lambda load, design: load.a_second * POOLED_WRITES / design.pool_shards,
         "usageLimits.deployment",
     ),
     Place("a shard of a pool: reads", "partitionReads", _shared_items, "usageLimits.deployment"),

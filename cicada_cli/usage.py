@@ -124,7 +124,9 @@ class Reading:
         for account in (*(Account("group", name) for name in self.settings.limits.groups), Account("deployment")):
             limits = self.settings.of_pool(account, self.overrides.limits.get(account))
             if limits.stated:
-                found = self.records.month(pool(account.kind, account.name), self.month)
+                found = self.records.month(
+                    pool(account.kind, account.name, self.settings.limits.pool_shards), self.month
+                )
                 told = f"the group {account.name}" if account.name else "everybody"
                 yield AccountOfUse(account, told, found, self._states(account, found, limits))
 

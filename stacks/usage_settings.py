@@ -42,6 +42,12 @@ class UsageLimitsSettings(Group):
     )
     groups: dict[GroupName, AccountLimits] = Field({}, description="by group, limits of all its members together")
     deployment: AccountLimits = Field({}, description="limits of all users together")
+    pool_shards: Annotated[int, Field(ge=8, le=256)] = Field(
+        8,
+        description="items that count the use of a group, or of all users: each takes 250 questions a second at most; "
+        "raise it before a month's load needs it, and lower it with a new month only: what the others count is not "
+        "seen",
+    )
 
     def check(self, auth: AuthSettings, budget: Budget) -> None:
         """Raise ValueError if no token could name a group, or no question could fit into a limit."""

@@ -135,6 +135,7 @@ SECOND_VALUES: dict[str, Any] = {
     "usageLimits.members": {"users": {"usdDay": 5.5}},
     "usageLimits.groups": {"users": {"tokensMonth": 5_000_000}},
     "usageLimits.deployment": {"usdMonth": 100},
+    "usageLimits.poolShards": 32,
     "retentionDays": 1,
     "logRetentionDays": 14,
     "logLevel": "DEBUG",

@@ -139,6 +139,16 @@ def test_every_place_of_a_pool_is_found_before_it_refuses(most: int, draws: list
         reserve(several, table.items, WINDOW, MOST, lambda: 0.0)
 
 
+def test_a_setting_spreads_a_pool_over_more_items() -> None:
+    limits = UsageLimits(deployment=Limits(requests_minute=1_000), pool_shards=32)
+    (bound,) = bounds(limits, Asker("ann"), {})
+    _, (claim,) = reserve([bound], {}, Window.at(0), Amount(1, 1), lambda: 0.999)
+    assert (len(bound.accounts), claim.account.shard) == (32, 31)
+    small = UsageLimits(deployment=Limits(requests_minute=5), pool_shards=32)
+    _, (claim,) = reserve(bounds(small, Asker("ann"), {}), {}, Window.at(0), Amount(1, 1), lambda: 0.999)
+    assert claim.account.shard == 4
+
+
 @given(st.lists(st.integers(0, 50), min_size=POOL_SHARDS, max_size=POOL_SHARDS), st.integers(0, 100), st.integers(1, 8))
 def test_parts_leave_room_for_what_is_counted_beyond_them(counted: list[int], most: int, active: int) -> None:
     given = parts(counted, most, active)

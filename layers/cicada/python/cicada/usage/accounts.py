@@ -29,7 +29,8 @@ from cicada.usage.limits import MICRO, AccountKind, LimitName
 ItemKey = tuple[str, str]
 """Partition key and sort key."""
 POOL_SHARDS = 8
-"""Items over which a group's or the deployment's use is spread: one item takes some hundred writes a second only."""
+"""Items over which a group's or the deployment's use is spread unless a setting says otherwise: one item takes some
+hundred writes a second only."""
 HOLD_S = 3.0
 """How long a process uses what it read of the items that all questions read, such as the deployment's limits: one item
 takes 3,000 reads a second."""
@@ -128,9 +129,9 @@ def user(owner: str) -> Account:
     return Account("user", owner)
 
 
-def pool(kind: AccountKind, name: str = "") -> tuple[Account, ...]:
+def pool(kind: AccountKind, name: str = "", shards: int = POOL_SHARDS) -> tuple[Account, ...]:
     """The accounts over which the use of a group, or of the deployment, is spread."""
-    return tuple(Account(kind, name, shard) for shard in range(POOL_SHARDS))
+    return tuple(Account(kind, name, shard) for shard in range(shards))
 
 
 COUNTERS: Mapping[LimitName, str] = {

@@ -75,6 +75,7 @@ class UsageLimits(CorpusModel):
     )
     groups: dict[str, Limits] = Field({}, description="of a group: of all its members together")
     deployment: Limits = Field(Limits(), description="of the whole deployment")
+    pool_shards: int = Field(8, ge=8, le=256, description="items that count the use of a group, or of the deployment")
 
     def of_user(self, groups: tuple[str, ...]) -> Limits:
         """The limits of a user who is in these groups."""

@@ -76,11 +76,13 @@ class Bound:
     kind: AccountKind
     name: str
     limits: Mapping[LimitName, int]
+    shards: int = POOL_SHARDS
+    """Of a pool: over how many items its use is spread at most."""
 
     @property
     def accounts(self) -> tuple[Account, ...]:
         """The accounts that count its use."""
-        return (user(self.name),) if self.kind == "user" else pool(self.kind, self.name)
+        return (user(self.name),) if self.kind == "user" else pool(self.kind, self.name, self.shards)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def bounds(settings: UsageLimits, asker: Asker, items: Mapping[ItemKey, Item]) -
         if override is not None:
             limits = limits.overridden_by(Limits.model_validate_json(override["S"]))
         if limits.stated:
-            found.append(Bound(kind, name, limits.stated))
+            found.append(Bound(kind, name, limits.stated, settings.pool_shards))
     return tuple(found)
 
 
@@ -174,7 +176,7 @@ class _Room:
         self._counts = {limit: [use.counted(limit, window.minute) for use in self._uses] for limit in bound.limits}
         if "requestsOpen" in bound.limits:
             self._counts["requestsOpen"] = list(map(add, self._counts["requestsOpen"], self._beside))
-        active = 1 if bound.kind == "user" else _active_shards(bound.limits, needs)
+        active = 1 if bound.kind == "user" else _active_shards(bound, needs)
         self._parts = {limit: parts(self._counts[limit], most, active) for limit, most in bound.limits.items()}
 
     def _fits(self, limit: LimitName, shard: int) -> bool:
@@ -222,10 +224,10 @@ class _Room:
         )
 
 
-def _active_shards(limits: Mapping[LimitName, int], needs: Mapping[LimitName, int]) -> int:
+def _active_shards(bound: Bound, needs: Mapping[LimitName, int]) -> int:
     """Over how many items a pool is spread: over fewer where a limit is small."""
     each = {limit: need if need == 1 else RESERVATIONS_A_SHARD * need for limit, need in needs.items()}
-    return max(1, min(POOL_SHARDS, *(most // each[limit] for limit, most in limits.items())))
+    return max(1, min(bound.shards, *(most // each[limit] for limit, most in bound.limits.items())))
 
 
 def parts(counts: Sequence[int], most: int, active: int) -> list[int]:
