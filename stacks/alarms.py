@@ -27,6 +27,7 @@ from cicada.metrics import (
     FIRST_CHUNK,
     ISSUER_UNAVAILABLE,
     LIMITS_REACHED,
+    POSTS_REJECTED,
     REQUESTS_FAILED,
     REQUESTS_RECOVERED,
     Metric,
@@ -260,9 +261,13 @@ class Alarms(Construct):
             "MessagesFailed",
             _Watch(_errors(answering.message_processor.function), "The message processor failed on some frames"),
         )
+        gateway = stage_metric(self._data, "IntegrationError")
         yield (
             "GatewayFailed",
-            _Watch(stage_metric(self._data, "IntegrationError"), "The API got no valid response from a function"),
+            _Watch(
+                _filled({"failed": gateway, "rejected": self._own(POSTS_REJECTED)}, label="failures"),
+                "The API got no valid response from a function, or refused frames for clients",
+            ),
         )
         yield (
             "IssuerUnavailable",

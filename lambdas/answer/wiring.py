@@ -38,7 +38,7 @@ from cicada.delivery.record import RequestSpend
 from cicada.index.access_rules import StoredAccessRules
 from cicada.index.reader import IndexReader
 from cicada.index.s3_direct import RULES_PATIENCE, store_for_answers
-from cicada.metrics import BREAKER_OPENED, CACHE_HITS, COST_USD, GUARDRAIL_FAILURES
+from cicada.metrics import BREAKER_OPENED, CACHE_HITS, COST_USD, GUARDRAIL_FAILURES, POSTS_REJECTED
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.embedding_cache import CachingEmbedder
@@ -110,7 +110,9 @@ def build(settings: AnswerSettings) -> AttemptRunner:
     agents = build_agents(settings, retriever, models, breakers, judge, bedrock=_bedrock)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
-        ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+        ApiGatewayConnections(
+            boto3.client("apigatewaymanagementapi", config=POST_CONFIG), on_rejected=lambda: report({POSTS_REJECTED: 1})
+        ),
         {
             "hybrid": HybridStrategy(
                 retriever,

@@ -13,13 +13,15 @@ from cicada.answering.workflow import ExhaustedTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.identity import asker_of
-from cicada.metrics import REQUESTS_FAILED
+from cicada.metrics import POSTS_REJECTED, REQUESTS_FAILED
 from cicada.settings import DeliverySettings
 from cicada.telemetry import logger, report
 
 settings = DeliverySettings.read(os.environ)
 log = DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table)
-connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG))
+connections = ApiGatewayConnections(
+    boto3.client("apigatewaymanagementapi", config=POST_CONFIG), on_rejected=lambda: report({POSTS_REJECTED: 1})
+)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -15,7 +15,7 @@ from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.metrics import LIMITS_REACHED, QUESTIONS, REQUESTS_FAILED, REQUESTS_RECOVERED
+from cicada.metrics import LIMITS_REACHED, POSTS_REJECTED, QUESTIONS, REQUESTS_FAILED, REQUESTS_RECOVERED
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.revocation import DynamoDbRevocations, Revocations
@@ -35,7 +35,10 @@ def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
     """Wire the processor. No call to AWS outlasts ``time_left``."""
     table = time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG))
     log = DynamoDbLog(table, settings.requests_table, open_partitions=settings.open_partitions)
-    connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
+    connections = ApiGatewayConnections(
+        time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+        on_rejected=lambda: report({POSTS_REJECTED: 1}),
+    )
     workflow = StepFunctionsStarter(
         time_left.hold(boto3.client("stepfunctions", config=START_CONFIG)), settings.state_machine_arn
     )

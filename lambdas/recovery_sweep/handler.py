@@ -14,14 +14,16 @@ from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.metrics import REQUESTS_FAILED, REQUESTS_RECOVERED
+from cicada.metrics import POSTS_REJECTED, REQUESTS_FAILED, REQUESTS_RECOVERED
 from cicada.settings import RecoverySettings
 from cicada.telemetry import logger, report
 
 settings = RecoverySettings.read(os.environ)
 recovery = Recovery(
     DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
-    ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+    ApiGatewayConnections(
+        boto3.client("apigatewaymanagementapi", config=POST_CONFIG), on_rejected=lambda: report({POSTS_REJECTED: 1})
+    ),
     StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn),
     budget=RequestBudget(time_s=settings.request_time_s),
     on_recovered=lambda _: report({REQUESTS_RECOVERED: 1}),

@@ -19,6 +19,7 @@ SCENES: tuple[Scene, ...] = (
     answers.NO_CONCURRENCY,
     operation.ISSUER_AWAY,
     operation.ROLE_CHANGED,
+    operation.POSTS_REFUSED,
     operation.CLOCK_WRONG,
     operation.SWEEP_SILENT,
     operation.UPKEEP_FAILED,

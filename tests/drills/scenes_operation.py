@@ -60,20 +60,21 @@ ISSUER_AWAY = Scene(
 
 # --- roles ---
 
-_RIGHT = "dynamodb:UpdateItem"
+_WRITE, _POST = "dynamodb:UpdateItem", "execute-api:ManageConnections"
 
 
-def _take_right_away(deployed: Deployment) -> None:
+def _take_away(deployed: Deployment, action: str) -> None:
+    """Take an action from the role of the answer function."""
     iam, role = deployed.client("iam"), deployed.role("Answer")
     for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
         document = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-        if _RIGHT in json.dumps(document):
+        if action in json.dumps(document):
             whole = {"RoleName": role, "PolicyName": name, "PolicyDocument": json.dumps(document)}
             deployed.kept["policy"] = whole
             deployed.undo(partial(iam.put_role_policy, **whole))
-            iam.put_role_policy(**whole | {"PolicyDocument": json.dumps(_without(document, _RIGHT))})
+            iam.put_role_policy(**whole | {"PolicyDocument": json.dumps(_without(document, action))})
             return
-    raise LookupError(f"no policy of {role} allows {_RIGHT}")
+    raise LookupError(f"no policy of {role} allows {action}")
 
 
 def _without(document: Mapping[str, Any], action: str) -> dict[str, Any]:
@@ -100,16 +101,40 @@ def _give_right_back(deployed: Deployment) -> None:
 
 ROLE_CHANGED = Scene(
     name="role-changed",
-    broken=f"Somebody has taken `{_RIGHT}` from the role of the answer function.",
+    broken=f"Somebody has taken `{_WRITE}` from the role of the answer function.",
     how="The policy is changed by `PutRolePolicy`; the local cloud holds each function's calls to its role.",
     alarm="AnswersMissing",
     query="Faults by dependency",
     expected="the refused action and the role that lacks it",
-    shows=some(reason=_RIGHT),
+    shows=some(reason=_WRITE),
     mend='`make deploy ARGS="--revert-drift"` restores what was changed outside of the stacks.',
     over="`rag` answers again.",
-    breaks=_take_right_away,
+    breaks=partial(_take_away, action=_WRITE),
     traffic=_ask_without_right,
+    mends=_give_right_back,
+    is_over=answered_by_rag,
+)
+
+
+def _ask_without_posts(deployed: Deployment) -> None:
+    asked = deployed.ask(SIMPLE, patience_s=8)
+    expect(not asked.end, f"nothing after `accepted`; seen: {asked.saw}")
+    resumed = deployed.resume_until_end(SIMPLE)
+    expect(resumed.end.get("type") == "complete", f"the whole answer by a resume; seen: {resumed.saw}")
+
+
+POSTS_REFUSED = Scene(
+    name="posts-refused",
+    broken=f"The role of the answer function has lost `{_POST}`.",
+    how="`PutRolePolicy`, as before. The asker comes back after eight seconds, by a `resume`.",
+    alarm="GatewayFailed",
+    query="Faults by dependency",
+    expected="rejected posts, with the reason",
+    shows=some(dependency="connections", reason="not authorized"),
+    mend='`make deploy ARGS="--revert-drift"` restores what was changed outside of the stacks.',
+    over="`rag` answers again, live.",
+    breaks=partial(_take_away, action=_POST),
+    traffic=_ask_without_posts,
     mends=_give_right_back,
     is_over=answered_by_rag,
 )

@@ -153,6 +153,7 @@ def test_in_a_new_deployment_that_nobody_uses_nothing_fires(watch: Watch) -> Non
         ("ModelNearQuota", {"InvocationThrottles": 1}),
         ("MessagesFailed", {"Errors": 1}),
         ("GatewayFailed", {"IntegrationError": 1}),
+        ("GatewayFailed", {"PostsRejected": 1}),
         ("IssuerUnavailable", {"IssuerUnavailable": 1}),
         ("BreakersOpened", {"BreakerOpened": 1}),
         ("WorkersLost", {"RequestsRecovered": 1}),
@@ -264,6 +265,6 @@ def test_the_tokens_of_a_models_quota_are_watched_where_it_is_named(other: Synth
 def test_the_alarms_cost_what_the_documentation_says(deployed: Synthesis) -> None:
     alarms = asked(deployed)
     watches = sum(len(list(watched(properties))) for properties in alarms.values())
-    assert (len(alarms), watches) == (19, 30)
+    assert (len(alarms), watches) == (19, 31)
     document = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     assert f"{len(alarms)} alarms that watch {watches} metrics" in document

@@ -41,11 +41,14 @@ def test_a_frame_is_posted_as_utf8(client):
         (500, "InternalServerError", ConnectionBusy),
     ],
 )
-def test_a_refusal_tells_a_closed_connection_from_one_that_takes_nothing_now(client, status, code, raised):
+def test_a_refusal_tells_a_closed_connection_from_one_that_takes_nothing_now(client, caplog, status, code, raised):
+    rejected = []
     with Stubber(client) as stub:
         stub.add_client_error("post_to_connection", code, http_status_code=status)
         with pytest.raises(raised):
-            ApiGatewayConnections(client).post("c1", "{}")
+            ApiGatewayConnections(client, on_rejected=lambda: rejected.append(status)).post("c1", "{}")
+    told = [line.dependency for line in caplog.records if getattr(line, "step", "") == "fault"]
+    assert (rejected, told) == (([status], ["connections"]) if status in (400, 403) else ([], []))
 
 
 def test_no_answer_is_no_closed_connection():

@@ -70,6 +70,11 @@ CONNECTIONS_REFUSED = Metric(
 FRAMES_REFUSED = Metric("FramesRefused", "Count", "frames that are no message, or whose sender may not send them")
 ANSWERS_BLOCKED = Metric("AnswersBlocked", "Count", "requests that a guardrail or a model's filter ended")
 GUARDRAIL_FAILURES = Metric("GuardrailFailures", "Count", "texts that the guardrail failed to check")
+POSTS_REJECTED = Metric(
+    "PostsRejected",
+    "Count",
+    "frames for clients that API Gateway refused although their connection is not closed: a permission is missing",
+)
 DOCUMENTS_QUARANTINED = Metric("DocumentsQuarantined", "Count", "uploaded documents that a run set aside")
 DOCUMENTS_NOT_PREPARED = Metric("DocumentsNotPrepared", "Count", "uploaded documents that a run could not prepare")
 
@@ -91,6 +96,7 @@ CATALOGUE = (
     FRAMES_REFUSED,
     ANSWERS_BLOCKED,
     GUARDRAIL_FAILURES,
+    POSTS_REJECTED,
     DOCUMENTS_QUARANTINED,
     DOCUMENTS_NOT_PREPARED,
 )

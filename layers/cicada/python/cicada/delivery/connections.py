@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.delivery.ports import ConnectionBusy, ConnectionGone
+from cicada.request_trace import log_event
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +22,15 @@ lost post is recovered from the log."""
 class ApiGatewayConnections:
     """:class:`cicada.delivery.ports.Connections` over the API Gateway management API."""
 
-    def __init__(self, client: Any) -> None:
-        """``client``: an apigatewaymanagementapi client made with :data:`POST_CONFIG`."""
+    def __init__(self, client: Any, *, on_rejected: Callable[[], None] = lambda: None) -> None:
+        """Post by a client.
+
+        Args:
+            client: an apigatewaymanagementapi client made with :data:`POST_CONFIG`.
+            on_rejected: is called for each frame that is refused for no fault of its connection.
+        """
         self._client = client
+        self._on_rejected = on_rejected
 
     def post(self, connection_id: str, frame: str) -> None:
         """See the port."""
@@ -33,7 +41,9 @@ class ApiGatewayConnections:
             if status == 410:
                 raise ConnectionGone(connection_id) from error
             if status in (400, 403):  # an id of another API, or a missing permission: a retry will not help
-                logger.warning("post rejected", extra={"connection_id": connection_id, "why": str(error)})
+                told = {"dependency": "connections", "connection_id": connection_id, "why": str(error)}
+                log_event(logger, "fault", "post rejected", level=logging.WARNING, **told)
+                self._on_rejected()
             raise ConnectionBusy(f"{connection_id}: {error}") from error
         except BotoCoreError as error:
             raise ConnectionBusy(f"{connection_id}: {error}") from error
