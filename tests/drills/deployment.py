@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 from cicada_local.testing import LocalCloud
 from tests.chaos.house import House
 from tests.e2e.command import Done, cicada
-from tests.e2e.plain_client import Socket
+from tests.e2e.plain_client import Socket, applied, of
 from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ SETTINGS: Mapping[str, Any] = {
 _POLL_S = 0.2
 _AGE_S = 60
 _TOKEN_S = 3600
-_PATIENCE_S = 60.0
+_PATIENCE_S, _RESUME_S = 60.0, 3.0
 _TEXT_CHARS = 90
 
 
@@ -147,11 +147,15 @@ class Deployment:
         return self._note(question, f"{told(frames)} ({time.monotonic() - began:.1f} s)", _end(frames))
 
     def resume_until_end(self, question: str) -> Asked:
-        """Come back as the last asker, and wait for the end of their request."""
+        """Come back as the last asker, and resume every few seconds up to the end of their request."""
         began = time.monotonic()
-        with Socket(self.cloud.websocket_url, self.issuer.token(f"asker-{self._asker}")) as socket:
-            socket.send("resume", requestId=self.kept["request_id"], after=0)
-            frames = _until_end(socket, self.kept["request_id"], _PATIENCE_S)
+        request_id = self.kept["request_id"]
+        frames: list[dict[str, Any]] = []
+        with Socket(self.cloud.websocket_url, self.issuer.token(f"asker-{self._asker}", lasts_s=_TOKEN_S)) as socket:
+            while not _end(frames) and time.monotonic() - began < _PATIENCE_S:
+                socket.send("resume", requestId=request_id, after=applied(frames))
+                _until_end(socket, request_id, _RESUME_S)
+                frames = of(socket.frames, request_id)
         return self._note(question, f"{told(frames)} ({time.monotonic() - began:.1f} s)", _end(frames))
 
     def ask_until(
@@ -291,6 +295,11 @@ class Deployment:
     def wait_for_alarm(self, name: str, *states: str, within_s: float) -> bool:
         """Whether an alarm comes to one of these states within real seconds."""
         return wait_for(lambda: self.alarm_state(name) in states, within_s)
+
+    def wait_until_fired(self, name: str, since: datetime, within_s: float) -> bool:
+        """Whether an alarm fires within real seconds, or has fired since a time, even if it is OK again."""
+        fired = (name, "ALARM")
+        return wait_for(lambda: any((one.alarm, one.state) == fired for one in self.alarm_changes(since)), within_s)
 
     def alarm_changes(self, since: datetime) -> list[AlarmChange]:
         """The changes of all alarms' states, oldest first."""

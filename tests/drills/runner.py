@@ -78,7 +78,7 @@ def _break_and_mend(scene: Scene, deployed: Deployment, outcome: Outcome, began:
     show(f"{scene.name}: {scene.broken}")
     scene.breaks(deployed)
     scene.traffic(deployed)
-    if not deployed.wait_for_alarm(scene.alarm, "ALARM", within_s=ALARM_S):
+    if not deployed.wait_until_fired(scene.alarm, outcome.since, ALARM_S):
         raise NotShown(f"the alarm {scene.alarm} did not fire")
     outcome.rows = _rows(scene, deployed, began)
     show(f"  {scene.alarm} has fired, and {scene.query!r} shows {scene.expected}. Mend: {scene.mend}")

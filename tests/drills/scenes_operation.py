@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -117,7 +118,7 @@ ROLE_CHANGED = Scene(
 
 
 def _ask_without_posts(deployed: Deployment) -> None:
-    asked = deployed.ask(SIMPLE, patience_s=8)
+    asked = deployed.ask(SIMPLE, patience_s=4)
     expect(not asked.end, f"nothing after `accepted`; seen: {asked.saw}")
     resumed = deployed.resume_until_end(SIMPLE)
     expect(resumed.end.get("type") == "complete", f"the whole answer by a resume; seen: {resumed.saw}")
@@ -126,7 +127,7 @@ def _ask_without_posts(deployed: Deployment) -> None:
 POSTS_REFUSED = Scene(
     name="posts-refused",
     broken=f"The role of the answer function has lost `{_POST}`.",
-    how="`PutRolePolicy`, as before. The asker comes back after eight seconds, by a `resume`.",
+    how="`PutRolePolicy`, as before. The asker comes back after four seconds, by a `resume`.",
     alarm="GatewayFailed",
     query="Faults by dependency",
     expected="rejected posts, with the reason",
@@ -164,8 +165,13 @@ def _enable_sweep(deployed: Deployment) -> None:
 
 
 def _is_swept(deployed: Deployment) -> None:
-    asked = deployed.asked[0]
-    seen = deployed.resume_until_end(asked.question)
+    began, swept = time.time() - _RUN_S, {"request_id": deployed.kept["request_id"], "by": "sweep"}
+
+    def is_swept() -> bool:
+        return any(swept.items() <= row.items() for row in deployed.saved_query("Lost workers", began))
+
+    expect(wait_for(is_swept, _RUN_S), "the sweep taking up the request")
+    seen = deployed.resume_until_end(deployed.asked[0].question)
     expect(seen.end.get("type") == "complete", f"the answer that was missing; seen: {seen.saw}")
 
 

@@ -68,6 +68,9 @@ class Fake:
     def wait_for_alarm(self, name: str, *states: str, within_s: float) -> bool:
         return next(self._states) in states
 
+    def wait_until_fired(self, name: str, since: datetime, within_s: float) -> bool:
+        return next(self._states) == "ALARM"
+
     def alarm_changes(self, since: datetime) -> list[AlarmChange]:
         changes = ((SCENE.alarm, 2, "ALARM"), ("Darkness", 3, "ALARM"), (SCENE.alarm, 9, "OK"))
         return [AlarmChange(name, since + timedelta(minutes=at), state, "a reason") for name, at, state in changes]
