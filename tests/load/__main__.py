@@ -34,6 +34,7 @@ SETTINGS = {
     },
     "page": {"signIn": False},  # the issuer has no pages
     "agents": {"adapter": "harness"},
+    "knowledge": {"enabled": False},  # the plain chain: each route is answered by the strategy of its name
 }
 
 
