@@ -216,7 +216,7 @@ class Alarms(Construct):
             "ConcurrencyNearQuota",
             _Watch(
                 _expression(
-                    "IF(FILL(refused, 0) > 0, 1, running / SERVICE_QUOTA(running))",
+                    "IF(FILL(refused, 0) > 0, 1, FILL(running, 0) / SERVICE_QUOTA(running))",
                     {
                         "refused": self._answering.answer.function.metric_throttles(period=PERIOD),
                         "running": running_functions(),
@@ -254,76 +254,64 @@ class Alarms(Construct):
         )
 
     def _faults(self) -> Iterator[tuple[str, _Watch]]:
-        answering, ingest = self._answering, self._ingest
+        """What is an alarm when it happens once: any of some metrics, and what it means."""
+        answering, ingest, data = self._answering, self._ingest, self._data
         queue = ingest.dead_letters.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum")
-        yield "DeadLetters", _Watch(queue, "Some uploads were not heard of")
-        yield (
-            "MessagesFailed",
-            _Watch(_errors(answering.message_processor.function), "The message processor failed on some frames"),
-        )
-        gateway = stage_metric(self._data, "IntegrationError")
-        yield (
-            "GatewayFailed",
-            _Watch(
-                _filled({"failed": gateway, "rejected": self._own(POSTS_REJECTED)}, label="failures"),
-                "The API got no valid response from a function, or refused frames for clients",
+        faults: dict[str, tuple[str, dict[str, cloudwatch.IMetric]]] = {
+            "DeadLetters": ("Some uploads were not heard of", {"messages": queue}),
+            "MessagesFailed": (
+                "The message processor failed on some frames",
+                {"failed": _errors(answering.message_processor.function)},
             ),
-        )
-        yield (
-            "IssuerUnavailable",
-            _Watch(self._own(ISSUER_UNAVAILABLE), "Nobody could connect: the issuer's keys could not be fetched"),
-        )
-        yield (
-            "BreakersOpened",
-            _Watch(
-                self._own(BREAKER_OPENED),
+            "GatewayFailed": (
+                "The API got no valid response from a function, or refused frames for clients",
+                {"failed": stage_metric(data, "IntegrationError"), "rejected": self._own(POSTS_REJECTED)},
+            ),
+            "IssuerUnavailable": (
+                "Nobody could connect: the issuer's keys could not be fetched",
+                {"connections": self._own(ISSUER_UNAVAILABLE)},
+            ),
+            "BreakersOpened": (
                 "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
                 "answers do without it",
+                {"breakers": self._own(BREAKER_OPENED)},
             ),
-        )
-        yield (
-            "WorkersLost",
-            _Watch(
-                self._own(REQUESTS_RECOVERED),
+            "WorkersLost": (
                 "Some questions had lost their worker and were taken up again, or ended",
+                {"requests": self._own(REQUESTS_RECOVERED)},
             ),
-        )
-        upkeep = {"maintenance": answering.maintenance.function, "sweep": answering.recovery.function}
-        yield (
-            "UpkeepFailed",
-            _Watch(
-                _filled({name: _errors(function) for name, function in upkeep.items()}, label="failed runs"),
+            "UpkeepFailed": (
                 "The index's upkeep, or the search for questions that nobody works on, failed",
+                {
+                    "maintenance": _errors(answering.maintenance.function),
+                    "sweep": _errors(answering.recovery.function),
+                },
             ),
-        )
-        refused = {kind.lower(): table_metric(self._data, f"{kind}ThrottleEvents") for kind in ("Read", "Write")}
-        yield (
-            "TableThrottled",
-            _Watch(_filled(refused, label="refused calls"), "The table refused calls: answers are delayed"),
-        )
-        ended = {
-            "failed": ingest.workflow.metric_failed(period=PERIOD),
-            "timed_out": ingest.workflow.metric_timed_out(period=PERIOD),
-        }
-        yield (
-            "IngestFailed",
-            _Watch(
-                _filled(ended, label="failed runs"),
+            "TableThrottled": (
+                "The table refused calls: answers are delayed",
+                {kind.lower(): table_metric(data, f"{kind}ThrottleEvents") for kind in ("Read", "Write")},
+            ),
+            "IngestFailed": (
                 "A run over uploaded documents failed: what changed is not loaded until the next run",
+                {
+                    "failed": ingest.workflow.metric_failed(period=PERIOD),
+                    "timed_out": ingest.workflow.metric_timed_out(period=PERIOD),
+                },
             ),
-        )
-        aside = {"quarantined": self._own(DOCUMENTS_QUARANTINED), "not_prepared": self._own(DOCUMENTS_NOT_PREPARED)}
-        yield (
-            "DocumentsSetAside",
-            _Watch(_filled(aside, label="documents"), "Some uploaded documents are not loaded"),
-        )
-        yield (
-            "LimitsReached",
-            _Watch(
-                self._own(LIMITS_REACHED),
+            "DocumentsSetAside": (
+                "Some uploaded documents are not loaded",
+                {
+                    "quarantined": self._own(DOCUMENTS_QUARANTINED),
+                    "not_prepared": self._own(DOCUMENTS_NOT_PREPARED),
+                },
+            ),
+            "LimitsReached": (
                 "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
+                {"questions": self._own(LIMITS_REACHED)},
             ),
-        )
+        }
+        for name, (tells, metrics) in faults.items():
+            yield name, _Watch(_filled(metrics, label=", ".join(metrics).replace("_", " ")), tells)
 
     def _own(self, metric: Metric, period: Duration = PERIOD, statistic: str = "Sum") -> cloudwatch.Metric:
         return own_metric(self._settings.stack_prefix, metric, statistic, period=period)

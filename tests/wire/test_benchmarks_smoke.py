@@ -62,6 +62,9 @@ COMMANDS = {
     "benchmarks.vector_search --sets 1000x32 --queries 2": "recall",
     "supply_chain.sbom": "cicada.cdx.json",
     "tests.chaos --help": "--kills",
+    "tests.drills --list": "issuer-away",
+    "tests.drills.restore --help": "--report",
+    "tests.load --help": "--sockets",
     "tests.simulation --faults 100 --processes 1 --first-seed 1": "every invariant held",
     "training.abstentions --trial 5": "abstentions.bin",
     "training.changes --trial 5": "changes.bin",
@@ -70,8 +73,11 @@ COMMANDS = {
     "training.routing --trial 5": "routing.bin",
 }
 """What is run, and a piece of the table."""
+BESIDES = {"tests.chaos", "tests.drills", "tests.drills.restore", "tests.load", "tests.simulation"}
+"""Of the tests' own commands."""
 ELSEWHERE = {
     "benchmarks.aws_calls": "over a local cloud: tests/e2e/test_benchmarks_cloud.py",
+    "benchmarks.dashboard_example": "over the stacks' dashboard: tests/template/test_template_dashboard.py",
     "benchmarks.dashboard_picture": "over plain data: tests/unit/test_dashboard_picture.py",
     "benchmarks.index_growth_process": "started by benchmarks.index_growth",
     "benchmarks.s3_manners": "started by benchmarks.cold_start",
@@ -167,4 +173,4 @@ def test_every_measuring_command_is_run() -> None:
     }
     run_here = {command.partition(" ")[0] for command in COMMANDS}
     assert run_here & ELSEWHERE.keys() == set()
-    assert run_here | ELSEWHERE.keys() == modules | {"tests.chaos", "tests.simulation"}
+    assert run_here | ELSEWHERE.keys() == modules | BESIDES
