@@ -13,7 +13,8 @@ from typing import Any
 
 from moto.core import serialize
 from moto.core.serialize import BaseJSONSerializer
-from moto.dynamodb.models import DynamoDBBackend
+from moto.dynamodb import responses
+from moto.dynamodb.models import DynamoDBBackend, utilities
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
@@ -75,6 +76,22 @@ def _structure(self: BaseJSONSerializer, serialized: Any, value: Any, shape: Any
 
 
 _structure_in_moto = BaseJSONSerializer._serialize_type_structure
+
+
+def plain(value: Any) -> Any:
+    """A result without moto's own types; moto imports a module anew for each of its parts."""
+    if isinstance(value, DynamoType):
+        if value.type in _AS_IT_IS:
+            return {value.type: value.value}
+        return {value.type: plain(value.value)} if value.type in ("M", "L") else _plain_in_moto(value)
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float | bytes) else _plain_in_moto(value)
+
+
+_plain_in_moto = utilities.dynamo_to_dict
 
 
 def _query(self: Table, *args: Any, **kwargs: Any) -> Any:
@@ -197,6 +214,8 @@ def install() -> None:
     """Put these in place of moto's."""
     serializer: Any = serialize.BaseJSONSerializer
     serializer._serialize_type_structure = _structure
+    results: Any = responses
+    results.dynamo_to_dict = plain
     attribute: Any = DynamoType
     attribute.__deepcopy__ = _copied
     table: Any = Table

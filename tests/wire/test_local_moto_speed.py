@@ -9,6 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb import responses
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -58,6 +59,7 @@ def written_and_read() -> list[Any]:
 
 def test_items_are_written_as_moto_writes_them() -> None:
     BaseJSONSerializer._serialize_type_structure = moto_speed._structure_in_moto  # type: ignore[method-assign]
+    responses.dynamo_to_dict = moto_speed._plain_in_moto  # type: ignore[attr-defined]
     plain = written_and_read()
     moto_speed.install()
     assert written_and_read() == plain
