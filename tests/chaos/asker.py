@@ -9,15 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import WebSocketException
 
 from cicada_client import AnswerStream, CicadaClient, ClientError, Timing
 from cicada_client.connection import Transport, TransportClosed
-from tests.chaos.place import Place, bearer
+from tests.chaos.place import Place
 from tests.chaos.plans import Drop, Plan
 from tests.chaos.questions import Asked
 from tests.chaos.record import Followed, Frame, Screen, event_of, text_of
+from tests.support.plain_sockets import open_socket
 
 TIMING = Timing(
     open_s=10, reply_s=8, silence_s=6, gap_s=0.5, backoff_base_s=0.1, backoff_cap_s=2, attempts=40, first_attempts=40
@@ -127,18 +128,7 @@ class _Sockets:
     async def open(self, url: str, token: str | None) -> Transport:
         await asyncio.sleep(self._offline_s)
         self._offline_s = 0.0
-        try:
-            connection = await connect(
-                url,
-                additional_headers=bearer(token),
-                open_timeout=None,
-                close_timeout=1,
-                ping_interval=None,
-                proxy=None,
-            )
-        except (OSError, WebSocketException) as error:
-            status = error.response.status_code if isinstance(error, InvalidStatus) else ""
-            raise TransportClosed(f"not opened {status}: {error}") from error
+        connection = await open_socket(url, token)
         return _Socket(connection, self._screen.opened(), self)
 
     def event(self, text: str | bytes) -> Frame | None:

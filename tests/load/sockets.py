@@ -7,13 +7,13 @@ import json
 import random
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import WebSocketException
 
 from cicada_client.connection import Transport, TransportClosed
-from tests.chaos.place import bearer
 from tests.load.people import Drop
 from tests.load.record import Request
+from tests.support.plain_sockets import open_socket
 
 SLOW_S = (0.2, 1.5)
 """How long a slow reader takes for one frame."""
@@ -35,19 +35,7 @@ class Sockets:
         """Connect. Raises TransportClosed."""
         await asyncio.sleep(self._offline_s)
         self._offline_s = 0.0
-        try:
-            connection = await connect(
-                url,
-                additional_headers=bearer(token),
-                open_timeout=None,
-                close_timeout=1,
-                ping_interval=None,
-                proxy=None,
-                max_queue=1 if self._is_slow else 16,
-            )
-        except (OSError, WebSocketException) as error:
-            status = error.response.status_code if isinstance(error, InvalidStatus) else ""
-            raise TransportClosed(f"not opened {status}: {error}") from error
+        connection = await open_socket(url, token, max_queue=1 if self._is_slow else 16)
         return _Socket(connection, self)
 
     async def read(self) -> None:
