@@ -31,7 +31,17 @@ CDK = ROOT / "node_modules" / ".bin" / "cdk"
 OLDEST_NODE = 20
 """The CDK itself supports 22 and 24; 20 works, with a warning."""
 
-_SOURCES = ("app.py", "cdk.json", "requirements.lock", "package-lock.json", "stacks", "layers", "lambdas", "web")
+_SOURCES = (
+    "app.py",
+    "cdk.json",
+    "requirements.lock",
+    "package-lock.json",
+    "stacks",
+    "layers",
+    "lambdas",
+    "packages",
+    "web",
+)
 _NOT_SOURCES = ("__pycache__", ".DS_Store")
 _KEPT_SYNTHESES = 12
 _TOLD_LINES = 25

@@ -101,11 +101,11 @@ def _only_wheels() -> list[str]:
 
 
 def install_cdk() -> None:
-    """Install the CDK CLI that the lock file names."""
+    """Install the CDK CLI and the page tools that the lock file names."""
     wanted = _digest([ROOT / "package.json", ROOT / "package-lock.json"])
     stamp = NODE_MODULES / _STAMP
     if not stamp.exists() or stamp.read_text() != wanted:
-        _run("CDK CLI", ["npm", "ci", "--no-audit", "--no-fund"])
+        _run("CDK CLI and page tools", ["npm", "ci", "--no-audit", "--no-fund"])
         stamp.write_text(wanted)
 
 

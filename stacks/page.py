@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from aws_cdk import CustomResource, Duration, FileSystem, RemovalPolicy, Stack
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cicada.page.files import ASSETS, CONFIG, INDEX, NOT_SERVED
+from cicada.page.files import ASSETS, CONFIG, INDEX
 from cicada.page.publishing import CONFIGURATION, FILES
 from stacks.data import DataStack
 from stacks.findings import accept
 from stacks.function import CicadaFunction, Functions
 from stacks.layers import Layers
-from stacks.page_headers import WEB, page_headers
+from stacks.page_bundle import page_bundle, page_key
+from stacks.page_headers import page_headers
 from stacks.settings import Settings
 from stacks.sign_in import domain_prefix
 
@@ -27,8 +28,6 @@ UPLOAD_S = 60
 
 ERROR_TTL_S = 10
 """How long CloudFront answers without looking again that a file is not there."""
-
-VERSION_CHARS = 16
 
 
 class PageStack(Stack):
@@ -196,7 +195,7 @@ class PageStack(Stack):
             timeout_s=UPLOAD_S,
             memory_mb=256,
             environment={"PAGE_BUCKET": self._bucket.bucket_name},
-            brings=WEB,
+            brings=page_bundle(),
         )
         ours = [self._bucket.arn_for_objects(key) for key in (f"{ASSETS}*", INDEX, CONFIG)]
         made.allow(["s3:ListBucket"], self._bucket.bucket_arn)
@@ -208,14 +207,13 @@ class PageStack(Stack):
         return made
 
     def _files(self) -> None:
-        version = FileSystem.fingerprint(str(WEB), exclude=[*NOT_SERVED, "*.md"])[:VERSION_CHARS]
         uploaded = CustomResource(
             self,
             "PageFilesUploaded",
             resource_type=FILES,
             service_token=self._uploader.function.function_arn,
             service_timeout=Duration.seconds(2 * UPLOAD_S),
-            properties={"Version": version, "OnDelete": self._settings.on_delete},
+            properties={"Version": page_key(), "OnDelete": self._settings.on_delete},
         )
         # The bucket's policy is what lets the function in over TLS alone, and it goes first when the stack is deleted.
         uploaded.node.add_dependency(self._bucket)

@@ -1,12 +1,12 @@
 /** Puts the page together. */
 
-import { Connection } from "./connection.js";
-import { Conversation } from "./conversation.js";
-import { bearer, Session } from "./session.js";
+import { Connection } from "../packages/client/src/connection.js";
+import { Conversation } from "../packages/client/src/conversation.js";
+import { bearer, Session } from "../packages/client/src/session.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
-import { Store, tabStorage } from "./store.js";
+import { Store, tabStorage } from "../packages/client/src/store.js";
 import { View } from "./view.js";
-import { counted } from "./words.js";
+import { counted } from "../packages/chat/src/words.js";
 
 /** @import { Settings } from "./settings.js" */
 

@@ -1,11 +1,11 @@
 /** What the page is told: `config.json` beside it, and the token that its user gives it. */
 
-import { tabStorage } from "./store.js";
-import { DEFAULT_TIMING } from "./timing.js";
+import { tabStorage } from "../packages/client/src/store.js";
+import { DEFAULT_TIMING } from "../packages/client/src/timing.js";
 
 /**
- * @import { SignIn } from "./oidc.js"
- * @import { Timing } from "./timing.js"
+ * @import { SignIn } from "../packages/client/src/oidc.js"
+ * @import { Timing } from "../packages/client/src/timing.js"
  *
  * @typedef {{ id: string, name: string }} Episode
  *

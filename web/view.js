@@ -1,15 +1,15 @@
 /** The page: the conversation, the connection's state, and the question box. */
 
-import { ComposerView } from "./composer_view.js";
-import { byId, el, icon, setText } from "./dom.js";
-import { TurnView } from "./turn_view.js";
-import { connectionNotice } from "./words.js";
+import { ComposerView } from "../packages/chat/src/composer_view.js";
+import { byId, el, icon, setText } from "../packages/chat/src/dom.js";
+import { TurnView } from "../packages/chat/src/turn_view.js";
+import { connectionNotice } from "../packages/chat/src/words.js";
 
 /**
- * @import { Status } from "./connection.js"
- * @import { Turn } from "./conversation.js"
- * @import { Call, CallReply } from "./protocol.js"
- * @import { SessionState } from "./session.js"
+ * @import { Status } from "../packages/client/src/connection.js"
+ * @import { Turn } from "../packages/client/src/conversation.js"
+ * @import { Call, CallReply } from "../packages/client/src/protocol.js"
+ * @import { SessionState } from "../packages/client/src/session.js"
  * @import { Episode } from "./settings.js"
  *
  * @typedef {object} Handlers

@@ -12,6 +12,7 @@ from stacks.page_headers import WEB
 from tests.template.templates import ROOT
 
 PAGE = (ROOT / "docs" / "page.md").read_text(encoding="utf-8")
+SCRIPTS = [*WEB.glob("*.js"), *(ROOT / "packages").glob("*/src/*.js")]
 
 
 def test_the_domain_of_the_example_can_be_deployed() -> None:
@@ -23,7 +24,7 @@ def test_the_domain_of_the_example_can_be_deployed() -> None:
 def test_what_the_page_says_is_what_is_explained() -> None:
     told = re.findall(r"^\| \*(?:… )?(.+?)\* \|", PAGE, re.MULTILINE)
     assert len(told) == 9
-    scripts = "".join(path.read_text(encoding="utf-8") for path in WEB.glob("*.js"))
+    scripts = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
     for words in told:
         if not re.search(r"[0-9“]", words):  # with an example's figure or name, which the page fills in
             assert words.rstrip(".") in scripts, words
@@ -32,7 +33,7 @@ def test_what_the_page_says_is_what_is_explained() -> None:
 def test_the_figures_are_the_codes() -> None:
     assert "max-age=31536000" in IMMUTABLE
     assert "for a year" in PAGE
-    assert "const AHEAD_MS = 300_000;" in (WEB / "session.js").read_text(encoding="utf-8")
+    assert "const AHEAD_MS = 300_000;" in (ROOT / "packages/client/src/session.js").read_text(encoding="utf-8")
     assert "five minutes before a token's end" in PAGE
     assert "The price class is 100" in PAGE
     assert page.ERROR_TTL_S == 10

@@ -11,7 +11,8 @@ import pytest
 from cicada.page.files import INDEX, page_files
 from stacks.context import parse
 from stacks.findings import flat
-from stacks.page_headers import WEB, page_headers
+from stacks.page_bundle import page_bundle
+from stacks.page_headers import page_headers
 from stacks.settings import ContextInvalid
 from tests.template.templates import Synthesis, flat_all
 
@@ -143,7 +144,7 @@ def test_the_files_are_uploaded_again_when_their_content_changes(shipped: Synthe
     for synthesis, on_delete in ((shipped, "retain"), (full, "destroy")):
         uploaded = synthesis.one("Custom::PageFiles").properties
         assert uploaded["OnDelete"] == on_delete
-        assert list(page_files(WEB, uploaded["Version"]))
+        assert list(page_files(page_bundle(), uploaded["Version"]))
         assert int(uploaded["ServiceTimeout"]) == 120  # a function that cannot answer holds the stack up no longer
     assert shipped.one("Custom::PageFiles").properties["Version"] == full.one("Custom::PageFiles").properties["Version"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("docs", "cicada_client", "cicada_local", "web", "samples", "benchmarks")
+FOLDERS = ("docs", "cicada_client", "cicada_local", "packages", "web", "samples", "benchmarks")
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(p for name in FOLDERS for p in (ROOT / name).rglob("*.md"))]
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 

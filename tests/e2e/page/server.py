@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -47,10 +46,10 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
+from stacks.page_bundle import page_bundle
 from stacks.page_headers import page_headers
 from tests.e2e.page.browser import PATIENCE_S
 
-PAGE = Path(__file__).parents[3] / "web"
 PREFIX = "/some/where/"
 """Below which the page lies: it must not rely on being at the top of its host."""
 
@@ -403,7 +402,7 @@ class ScriptedServer:
             protocol_version = "HTTP/1.1"
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(*args, directory=str(PAGE), **kwargs)
+                super().__init__(*args, directory=str(page_bundle()), **kwargs)
 
             def do_GET(self) -> None:
                 path = self.path.partition("?")[0]

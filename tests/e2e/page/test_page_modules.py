@@ -12,7 +12,7 @@ import pytest
 
 from cicada_cli.text import printable
 
-PAGE = Path(__file__).resolve().parents[3] / "web"
+CLIENT = Path(__file__).resolve().parents[3] / "packages" / "client" / "src"
 MODULES = sorted((Path(__file__).parent / "modules").glob("*.test.mjs"))
 
 
@@ -27,7 +27,7 @@ def node():
 
 def test_the_page_drops_the_same_characters_as_the_command_line(node):
     program = (
-        f"import {{ safe }} from {json.dumps((PAGE / 'safe.js').as_uri())};"
+        f"import {{ safe }} from {json.dumps((CLIENT / 'safe.js').as_uri())};"
         "const found = [];"
         "for (let code = 0; code < 0x110000; code += 1)"
         " if (safe(`a${String.fromCodePoint(code)}b`) === 'ab') found.push(code);"

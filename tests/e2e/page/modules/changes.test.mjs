@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { Connection } from "../../../../web/connection.js";
-import { parseFrame } from "../../../../web/protocol.js";
-import { RequestTail } from "../../../../web/tail.js";
-import { changeWords, confirmWords, fieldWords } from "../../../../web/words.js";
+import { Connection } from "../../../../packages/client/src/connection.js";
+import { parseFrame } from "../../../../packages/client/src/protocol.js";
+import { RequestTail } from "../../../../packages/client/src/tail.js";
+import { changeWords, confirmWords, fieldWords } from "../../../../packages/chat/src/words.js";
 import { accepted, chunk, Clock, FakeSocket, frame, REQUEST, TIMING } from "./support.mjs";
 
 const ID = "5d0c3b1e9f7a24680bce";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { Connection } from "../../../../web/connection.js";
-import { Exchange } from "../../../../web/exchange.js";
-import { backoffMs } from "../../../../web/timing.js";
+import { Connection } from "../../../../packages/client/src/connection.js";
+import { Exchange } from "../../../../packages/client/src/exchange.js";
+import { backoffMs } from "../../../../packages/client/src/timing.js";
 import { ASK, Clock, FakeSocket, REQUEST, TIMING, wire } from "./support.mjs";
 
 const PONG = JSON.stringify({ requestId: null, seq: 0, type: "pong" });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Exchange } from "../../../../web/exchange.js";
+import { Exchange } from "../../../../packages/client/src/exchange.js";
 import { accepted, ASK, cancelled, chunk, complete, refused, REQUEST, resumed, seeded, TIMING } from "./support.mjs";
 
 const resume = (after) => ({ action: "resume", requestId: REQUEST, after });

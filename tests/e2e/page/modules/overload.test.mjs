@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Connection } from "../../../../web/connection.js";
-import { Exchange } from "../../../../web/exchange.js";
-import { uuid } from "../../../../web/protocol.js";
-import { DEFAULT_TIMING } from "../../../../web/timing.js";
+import { Connection } from "../../../../packages/client/src/connection.js";
+import { Exchange } from "../../../../packages/client/src/exchange.js";
+import { uuid } from "../../../../packages/client/src/protocol.js";
+import { DEFAULT_TIMING } from "../../../../packages/client/src/timing.js";
 import { Clock, FakeSocket, seeded, wire } from "./support.mjs";
 
 const QUESTIONS = 200;

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { citationsOf, languageOf, segmentsOf, settled } from "../../../../web/answer_text.js";
-import { markersIn, withoutMarkers } from "../../../../web/markers.js";
-import { parseFrame, uuid } from "../../../../web/protocol.js";
+import { citationsOf, languageOf, segmentsOf, settled } from "../../../../packages/chat/src/answer_text.js";
+import { markersIn, withoutMarkers } from "../../../../packages/client/src/markers.js";
+import { parseFrame, uuid } from "../../../../packages/client/src/protocol.js";
 import { REQUEST } from "./support.mjs";
 
 const read = (raw) => parseFrame(JSON.stringify(raw));

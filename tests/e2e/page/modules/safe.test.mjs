@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isBlank } from "../../../../web/safe.js";
+import { isBlank } from "../../../../packages/client/src/safe.js";
 
 test("a question that shows nothing is blank", () => {
   for (const text of ["", " \n", "\u2800", "\u3164\ufe0f", "\u200d\u00ad", "\u{e0041}\u{e007f}", "\u0301", "\u115f\u1160 \uffa0"])

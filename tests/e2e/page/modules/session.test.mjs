@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { beforeEach, test } from "node:test";
 
-import { claimsOf, Oidc } from "../../../../web/oidc.js";
-import { bearer, Session } from "../../../../web/session.js";
+import { claimsOf, Oidc } from "../../../../packages/client/src/oidc.js";
+import { bearer, Session } from "../../../../packages/client/src/session.js";
 import { Clock } from "./support.mjs";
 
 const ISSUER = "https://issuer.example/pool";

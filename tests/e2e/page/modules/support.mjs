@@ -1,7 +1,7 @@
 /** What the tests of the page's modules share: frames, a clock that stands still, a socket without a network. */
 
-import { parseFrame } from "../../../../web/protocol.js";
-import { DEFAULT_TIMING } from "../../../../web/timing.js";
+import { parseFrame } from "../../../../packages/client/src/protocol.js";
+import { DEFAULT_TIMING } from "../../../../packages/client/src/timing.js";
 
 export const REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
 export const ASK = { action: "ask", requestId: REQUEST, query: "Who rang the bell?" };

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { parseFrame } from "../../../../web/protocol.js";
-import { RequestTail } from "../../../../web/tail.js";
+import { parseFrame } from "../../../../packages/client/src/protocol.js";
+import { RequestTail } from "../../../../packages/client/src/tail.js";
 import { accepted, chunk, complete, frame, seeded } from "./support.mjs";
 
 const VECTORS = JSON.parse(readFileSync(new URL("../../../../docs/protocol/vectors.json", import.meta.url), "utf8"));

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { leftNotices, limitNotice } from "../../../../web/limit_words.js";
-import { RequestTail } from "../../../../web/tail.js";
+import { leftNotices, limitNotice } from "../../../../packages/chat/src/limit_words.js";
+import { RequestTail } from "../../../../packages/client/src/tail.js";
 import {
   failureNotice,
   fallbackNotice,
@@ -16,7 +16,7 @@ import {
   sourcesTitle,
   statusOf,
   wayOf,
-} from "../../../../web/words.js";
+} from "../../../../packages/chat/src/words.js";
 import { accepted, chunk, frame } from "./support.mjs";
 
 const SOURCE = { n: 1, passageId: "p1", score: 0.8, text: "It rang.", locator: { kind: "script", speaker: "Ada" } };

@@ -1,8 +1,8 @@
 """The page's files under the keys, and with the headers, that they are served with.
 
 Assets lie in a folder named after their version, so that browsers may keep them for ever: a new version has other
-names. The document is small, names the current version and is asked for again each time. The modules import each other
-by relative paths, so only the document's references are rewritten.
+names. The document is small, names the current version and is asked for again each time. Only its references are
+rewritten.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ CONTENT_TYPES = {
     ".svg": "image/svg+xml",
 }
 """Files of other types, such as notes for people, are no part of the page."""
-
-NOT_SERVED = ("package.json", "headers.json", "config.example.json")
-"""For Node, for hosts, and for those who write a configuration by hand."""
 
 _VERSION = re.compile(r"[0-9a-f]{8,64}")
 
@@ -59,7 +56,7 @@ def page_files(folder: Path, version: str) -> Iterator[PageFile]:
     """The files to upload, in that order: all assets, then the document that names them.
 
     Args:
-        folder: the page's source, ``web/``.
+        folder: the bundled page.
         version: names its content.
     """
     prefix = assets_of(version)
@@ -77,7 +74,7 @@ def config_file(document: str) -> PageFile:
 
 
 def _is_served(path: Path) -> bool:
-    return path.is_file() and path.suffix in CONTENT_TYPES and path.name not in (INDEX, CONFIG, *NOT_SERVED)
+    return path.is_file() and path.suffix in CONTENT_TYPES and path.name not in (INDEX, CONFIG)
 
 
 def _pointed(document: str, targets: dict[str, str]) -> str:

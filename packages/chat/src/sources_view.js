@@ -5,8 +5,8 @@ import { el, icon, setText } from "./dom.js";
 import { NOT_ATTRIBUTED, OFFERED, reasonsOf, sourcesTitle } from "./words.js";
 
 /**
- * @import { Citation, Source } from "./protocol.js"
- * @import { RequestTail } from "./tail.js"
+ * @import { Citation, Source } from "../../client/src/protocol.js"
+ * @import { RequestTail } from "../../client/src/tail.js"
  *
  * @typedef {{ source: Source, element: HTMLDetailsElement, summary: HTMLElement, verdict: HTMLElement, uses: HTMLElement }} Row
  */

@@ -4,8 +4,8 @@ import { languageOf } from "./answer_text.js";
 import { el } from "./dom.js";
 
 /**
- * @import { VerdictPassage } from "./protocol.js"
- * @import { RequestTail } from "./tail.js"
+ * @import { VerdictPassage } from "../../client/src/protocol.js"
+ * @import { RequestTail } from "../../client/src/tail.js"
  */
 
 const NONE_GIVEN = "The agent gave none: these are the passages that were gathered.";

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 
 /**
  * @import { MarkerSegment, Segment } from "./answer_text.js"
- * @import { RequestTail } from "./tail.js"
+ * @import { RequestTail } from "../../client/src/tail.js"
  */
 
 /** Draws only what is new, so that what is being read, or selected, stays where it is. */

@@ -5,7 +5,7 @@ import { AnswerView } from "./answer_view.js";
 import { ChangesView } from "./changes_view.js";
 import { el, icon, setText } from "./dom.js";
 import { leftNotices } from "./limit_words.js";
-import { withoutMarkers } from "./markers.js";
+import { withoutMarkers } from "../../client/src/markers.js";
 import { SourcesView } from "./sources_view.js";
 import { VerdictView } from "./verdict_view.js";
 import {
@@ -21,9 +21,9 @@ import {
 } from "./words.js";
 
 /**
- * @import { Turn } from "./conversation.js"
- * @import { Call, CallReply } from "./protocol.js"
- * @import { Status } from "./connection.js"
+ * @import { Turn } from "../../client/src/conversation.js"
+ * @import { Call, CallReply } from "../../client/src/protocol.js"
+ * @import { Status } from "../../client/src/connection.js"
  * @import { Phase } from "./words.js"
  */
 

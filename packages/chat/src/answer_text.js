@@ -1,10 +1,10 @@
 /** From an answer's text to what is drawn: plain text, and the markers in it. Nothing else is markup. */
 
-import { markersIn } from "./markers.js";
+import { markersIn } from "../../client/src/markers.js";
 
 /**
- * @import { Marker } from "./markers.js"
- * @import { Citation } from "./protocol.js"
+ * @import { Marker } from "../../client/src/markers.js"
+ * @import { Citation } from "../../client/src/protocol.js"
  *
  * @typedef {{ type: "text", text: string }} TextSegment
  * @typedef {Marker & { type: "marker" }} MarkerSegment

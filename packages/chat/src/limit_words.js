@@ -1,7 +1,7 @@
 /** Messages about limits on use. */
 
 /**
- * @import { Limit } from "./protocol.js"
+ * @import { Limit } from "../../client/src/protocol.js"
  */
 
 /** What follows the number of each limit. @type {Record<string, string>} */

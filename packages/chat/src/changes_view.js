@@ -1,12 +1,12 @@
 /** What an answer has changed of the asker's profiles, and what it asks them to confirm. */
 
 import { el, icon, setText } from "./dom.js";
-import { uuid } from "./protocol.js";
+import { uuid } from "../../client/src/protocol.js";
 import { changeWords, confirmWords, fieldWords } from "./words.js";
 
 /**
- * @import { Call, CallReply, Change, Confirm } from "./protocol.js"
- * @import { RequestTail } from "./tail.js"
+ * @import { Call, CallReply, Change, Confirm } from "../../client/src/protocol.js"
+ * @import { RequestTail } from "../../client/src/tail.js"
  */
 
 /** One item a receipt or confirmation; each is drawn once, and then says what became of it. */

@@ -1,13 +1,13 @@
 /** What the page says of a request, in words for the asker. */
 
 import { limitNotice } from "./limit_words.js";
-import { WITHHELD } from "./tail.js";
+import { WITHHELD } from "../../client/src/tail.js";
 
 /**
- * @import { Exchange } from "./exchange.js"
- * @import { Change, ChangedField, Confirm, Failed, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "./protocol.js"
- * @import { Status } from "./connection.js"
- * @import { RequestTail } from "./tail.js"
+ * @import { Exchange } from "../../client/src/exchange.js"
+ * @import { Change, ChangedField, Confirm, Failed, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "../../client/src/protocol.js"
+ * @import { Status } from "../../client/src/connection.js"
+ * @import { RequestTail } from "../../client/src/tail.js"
  *
  * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "limited" | "blocked" | "failed"} Phase
  */

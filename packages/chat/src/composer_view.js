@@ -2,8 +2,8 @@
 
 import { byId, setText } from "./dom.js";
 import { EpisodesView } from "./episodes_view.js";
-import { MAX_QUERY_CHARS } from "./protocol.js";
-import { isBlank } from "./safe.js";
+import { MAX_QUERY_CHARS } from "../../client/src/protocol.js";
+import { isBlank } from "../../client/src/safe.js";
 
 /** From how many characters on the rest is counted. */
 const COUNT_FROM = MAX_QUERY_CHARS - 500;

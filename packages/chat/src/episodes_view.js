@@ -1,10 +1,10 @@
 /** Which episodes are searched: chosen from a list where there is one, typed where there is none. */
 
 import { el, icon, setText } from "./dom.js";
-import { MAX_EPISODES, MAX_FILTER_CHARS } from "./protocol.js";
+import { MAX_EPISODES, MAX_FILTER_CHARS } from "../../client/src/protocol.js";
 import { counted } from "./words.js";
 
-/** @import { Episode } from "./settings.js" */
+/** @import { Episode } from "../../../web/settings.js" */
 
 /** Episodes offered because a source has named them. */
 const MAX_LEARNED = 30;
