@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from cicada.agents.source_registry import NumberedSources
 from cicada.agents.tools.evidence import GatherEvidenceTool
 from cicada.agents.tools.inputs import GatherEvidence, SearchScript
 from cicada.agents.tools.search import SearchScriptTool
+from cicada.answering.corpus_api import CorpusApi
 from cicada.answering.prompt import number_sources
 from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion, Retrieved
 from cicada.conversation import Conversation
@@ -24,10 +26,12 @@ from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
 from cicada.corpus.passages import Passage
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import CicadaError
+from cicada.identity import Caller
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.models.ports import Filled, Usage
 from cicada.profiles.service import ProfileService
+from cicada.protocol.actions import CorpusAction, ListCollections, ListDocuments, ReadPassages, Search
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.facets import OWN_FIELDS, ShardFacets
 from cicada.retrieval.graph import EntityGraph
@@ -38,6 +42,7 @@ from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada.retrieval.knowledge.search import KnowledgeSearch
 from cicada.retrieval.knowledge.selecting import ModelSelector
 from cicada.retrieval.knowledge.structured_calls import Need, Selection
+from cicada.retrieval.names import NameChecker, NameCheckingRetriever
 from cicada.retrieval.ports import UNLIMITED, Filters, Hit, SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 from cicada.rights import EVERYTHING, AccessRules, Readable
@@ -47,11 +52,13 @@ from tests.support.catalogues import declared
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
 from tests.support.object_stores import InMemoryStore
+from tests.support.originals import InMemoryOriginals
 from tests.support.passages import indexable, make_passage
 from tests.support.profiles import InMemoryProfiles
 from tests.support.questions import NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
 
+ID = str(UUID(int=1))
 NAMES = ("ambry", "bestiary", "chronicle", "dossier")
 GROUPS = ("gms", "players", "scribes")
 QUERY = "the lantern of Mira Oake and the tollwife"
@@ -99,12 +106,32 @@ def told_by(ask: Callable[[], Any]) -> Any:
         return (error.code, error.told)
 
 
+class RightsOfTheAsker:
+    """Access rules that give whoever asks what a test sets."""
+
+    readable: Callable[[tuple[str, ...]], Readable]
+
+    def rules(self) -> Any:
+        return self
+
+
 class House:
     """Everything that searches one index; what it holds in memory is shared by whoever asks."""
 
     def __init__(self, reader: IndexReader) -> None:
         self.retriever = ShardRetriever(reader, WordEmbedder())
         self.facets, self.graph, self.documents = ShardFacets(reader), EntityGraph(reader), DocumentReader(reader)
+        self.access = RightsOfTheAsker()
+        names = NameChecker(reader)
+        self.corpus = CorpusApi(
+            reader,
+            NameCheckingRetriever(self.retriever, names),
+            names,
+            self.access,
+            InMemoryOriginals(),
+            top_k=5,
+            min_score=0.0,
+        )
         self.prompts: list[str] = []
         self.knowledge = KnowledgeSearch(
             lambda readable: catalogue_of(reader.current().manifest, readable),
@@ -141,9 +168,26 @@ class House:
         for name in NAMES:
             found = told_by(lambda: self.documents.read(name, f"{name}.md", readable=readable).passages)  # noqa: B023
             yield f"document {name}", found
+        yield from self._corpus(readable)
         yield "tools", self._tools(readable)
         yield "prompts", self.prompts
         self.prompts = []
+
+    def _corpus(self, readable: Readable) -> Iterator[tuple[str, Any]]:
+        """What the client actions about the corpus tell."""
+        self.access.readable = lambda groups: readable
+        actions: list[CorpusAction] = [
+            ListCollections(requestId=ID),
+            Search(requestId=ID, query=QUERY),
+            Search(requestId=ID, query=QUERY, collections=NAMES[:2], documents=(f"{NAMES[1]}.md", f"{NAMES[2]}.md")),
+            *(ListDocuments(requestId=ID, collection=name) for name in NAMES),
+            *(ReadPassages(requestId=ID, passageId=f"{name}-1") for name in NAMES),
+            *(ReadPassages(requestId=ID, passageId="chronicle-0", collection=name) for name in NAMES),
+        ]
+        for action in actions:
+            told = self.corpus.handle(action, Caller("mara", "c1", "f1"))
+            asked = action.model_dump(exclude={"request_id", "query"})  # the asker's own words may be told back
+            yield f"action {asked}", told.model_copy(update={"index_version": None, "request_id": None})
 
     def _facets(self, filters: Filters, readable: Readable) -> Any:
         counted = self.facets.count([*OWN_FIELDS, "mood"], filters, readable=readable, limit=20)
@@ -190,7 +234,8 @@ def house_of(texts: dict[str, list[Passage]], said: dict[str, CollectionDeclarat
 def none_of(told: Any, forbidden: list[str], path: str) -> None:
     words = repr(told).lower()
     for name in forbidden:  # an unknown name that the asker gave is told back in quotation marks
-        assert name not in words.replace(f"“{name}”", ""), f"{path} tells of {name}"
+        given = words.replace(f"“{name}”", "").replace(f"“{name}.md”", "")
+        assert name not in given, f"{path} tells of {name}"
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])  # shrinking takes minutes

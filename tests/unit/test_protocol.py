@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada import errors
-from cicada.errors import CicadaError, InvalidMessage
-from cicada.protocol.actions import MAX_QUERY_CHARS, Ask, Ping, parse_action, request_id_of
+from cicada.errors import CicadaError, InvalidMessage, UnknownAction
+from cicada.protocol.actions import (
+    MAX_QUERY_CHARS,
+    Ask,
+    CorpusAction,
+    Ping,
+    actions_of,
+    parse_action,
+    parse_corpus_action,
+    request_id_of,
+)
 from cicada.protocol.asyncapi import asyncapi_document, render
 from cicada.protocol.events import (
     Accepted,
@@ -39,14 +48,22 @@ ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 
 @pytest.mark.parametrize("action", VECTORS["valid"], ids=lambda action: json.dumps(action)[:60])
 def test_valid_vectors_are_accepted(action):
-    parsed = parse_action(json.dumps(action))
-    assert parsed.action == action["action"]
+    parse = parse_corpus_action if action["action"] in actions_of(CorpusAction) else parse_action
+    assert parse(json.dumps(action)).action == action["action"]
+
+
+@pytest.mark.parametrize("action", VECTORS["valid"], ids=lambda action: json.dumps(action)[:60])
+def test_an_action_of_another_function_is_unknown(action):
+    parse = parse_action if action["action"] in actions_of(CorpusAction) else parse_corpus_action
+    with pytest.raises(UnknownAction):
+        parse(json.dumps(action))
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["frame"][:70])
 def test_refused_vectors_are_refused_with_their_code(vector):
+    of_the_corpus = any(f'"action":"{name}"' in vector["frame"] for name in actions_of(CorpusAction))
     with pytest.raises(InvalidMessage) as refusal:
-        parse_action(vector["frame"])
+        (parse_corpus_action if of_the_corpus else parse_action)(vector["frame"])
     assert refusal.value.code == vector["code"]
 
 

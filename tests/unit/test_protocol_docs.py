@@ -10,6 +10,15 @@ from cicada import errors
 from cicada.attempts.chain import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
+from cicada.protocol.corpus import (
+    CollectionListed,
+    DocumentListed,
+    DocumentRead,
+    EpisodeListed,
+    OriginalFile,
+    PassageRead,
+    SectionListed,
+)
 from cicada.protocol.events import Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure
 from cicada.usage.limits import LimitState
 
@@ -26,7 +35,7 @@ def codes(kind=CicadaError):
 NO_CLIENTS = {
     *("publish_conflict", "declaration_changed", "corpus_invalid", "settings_invalid"),  # who loads meets them
     "audit_unavailable",  # who changes something meets it
-    *("invalid_request", "document_unknown", "response_too_large"),  # integrators meet them
+    *("invalid_request", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
     "tool_invalid",  # an agent's model is told
     "name_unknown",  # of no error itself
@@ -49,7 +58,10 @@ def test_every_message_and_field_is_documented(message):
 
 @pytest.mark.parametrize(
     "part",
-    [Citation, Degraded, LimitState, Metrics, Reason, Reused, Source, StrategyFailure],
+    [
+        *(Citation, CollectionListed, Degraded, DocumentListed, DocumentRead, EpisodeListed, LimitState, Metrics),
+        *(OriginalFile, PassageRead, Reason, Reused, SectionListed, Source, StrategyFailure),
+    ],
     ids=lambda part: part.__name__,
 )
 def test_every_field_of_an_events_parts_is_documented(part):

@@ -407,10 +407,16 @@ class ResponseTooLarge(CicadaError):
     code, told = "response_too_large", "The response is larger than one call can return: ask for less of it."
 
 
-class DocumentUnknown(CicadaError):
-    """The collection holds no passage of this document."""
+class PassageUnknown(CicadaError):
+    """The user can read no passage with this id: it does not exist, or is in a collection that they may not read."""
 
-    code, told = "document_unknown", "There is no such document."
+    code, told = "passage_unknown", "There is no such passage."
+
+    def __init__(self, message: str, *, changed: bool = False) -> None:
+        """``changed``: the client has seen it in another version of the index."""
+        super().__init__(message)
+        if changed:
+            self.told = "The document was changed since: this passage is no longer in it."
 
 
 class NameUnknown(CicadaError):
@@ -423,10 +429,10 @@ class NameUnknown(CicadaError):
     final = True
     fault = False
 
-    def __init__(self, message: str, *, told: str, known: Sequence[str]) -> None:
+    def __init__(self, message: str, *, told: str | None = None, known: Sequence[str] = ()) -> None:
         """``told`` repeats the names, which are the client's, and some ``known`` ones, which the asker may read."""
         super().__init__(message)
-        self.told = told
+        self.told = told or self.told
         self.known = tuple(known)
 
 
@@ -440,6 +446,18 @@ class EpisodeUnknown(NameUnknown):
     """None of the episodes exists in what the asker may read."""
 
     code, told = "episode_unknown", "There is no such episode."
+
+
+class DocumentUnknown(NameUnknown):
+    """None of the documents exists in what the asker may read."""
+
+    code, told = "document_unknown", "There is no such document."
+
+
+class SectionUnknown(NameUnknown):
+    """None of the sections exists in what the asker may read."""
+
+    code, told = "section_unknown", "There is no such section."
 
 
 # --- a document that is not loaded ---

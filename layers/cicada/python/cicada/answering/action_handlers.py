@@ -35,7 +35,7 @@ from cicada.errors import (
     Unauthorized,
 )
 from cicada.identity import Caller
-from cicada.protocol.actions import Ask, Cancel, ClientAction, ConfirmChange, ManageProfile, Ping, Resume
+from cicada.protocol.actions import Ask, Cancel, ConfirmChange, ManageProfile, Ping, ProcessedAction, Resume
 from cicada.protocol.events import (
     Accepted,
     Confirm,
@@ -75,7 +75,7 @@ class ActionHandlers:
     now_s: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
 
-    def handle(self, action: ClientAction, caller: Caller) -> str:
+    def handle(self, action: ProcessedAction, caller: Caller) -> str:
         """Carry out an action and return the reply frame. An action that fails is refused in the reply.
 
         Raises Unauthorized if the caller's tokens were revoked, which is looked at here for a question only.
@@ -87,7 +87,7 @@ class ActionHandlers:
             return reply_frame(Refused.of(Unauthorized(), request_id))
         return reply
 
-    def _carry_out(self, action: ClientAction, caller: Caller, request_id: str | None) -> str:
+    def _carry_out(self, action: ProcessedAction, caller: Caller, request_id: str | None) -> str:
         try:
             match action:
                 case Ask():
@@ -265,7 +265,7 @@ class ActionHandlers:
         raise ConfirmationUnknown(action.confirmation_id)
 
 
-def _refusal(error: StoreFault | CicadaError, action: ClientAction, request_id: str | None) -> Refused:
+def _refusal(error: StoreFault | CicadaError, action: ProcessedAction, request_id: str | None) -> Refused:
     match error:
         case StoreFault():
             logger.warning("the request log is unavailable", extra={"why": str(error)})

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TypeVar
 
-from pydantic import BaseModel
-
+from cicada.answering.reply_pages import PAGE_BYTES, bytes_of, fitting, json_bytes, page_of
 from cicada.errors import ConfirmationExpired, ProfileConflict, ProfileInvalid
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.record import Change, Evidence, NoteProof, Profile, ProfileField, ProfileRecord
@@ -29,12 +26,9 @@ from cicada.protocol.profiles import (
     TheoryHead,
 )
 
-PAGE_BYTES = 20 * 1024
-"""UTF-8 bytes of the items of one page: below the 24 KiB of a frame, with room for the rest of the reply."""
 EDITS_AN_ENTRY = 2
 """Edits in one entry of a page of the history: more could be longer than a page."""
 _BAD_CURSOR = "invalid cursor"
-Item = TypeVar("Item", bound=BaseModel)
 
 
 class ProfileApi:
@@ -118,7 +112,7 @@ class ProfileApi:
         found = self._profile_service.heads(subject, action.cursor or "")
         shown = set(ProfileHead.model_fields)
         heads = (ProfileHead(**one.model_dump(include=shown)) for one in found if action.kind in (None, one.kind))
-        page, rest = _page(heads, PAGE_BYTES)
+        page, rest = page_of(heads, PAGE_BYTES)
         return Profiles(request_id=action.request_id, profiles=page, next=page[-1].id if rest else None)
 
     def _meant(self, action: ManageProfile, subject: str) -> Profile:
@@ -148,7 +142,7 @@ class ProfileApi:
         profile, history = self._profile_service.with_history(subject, meant.id)
         entries = [part for change in history for part in _parts(change)]
         start = _start(action, profile)
-        page, rest = _page(entries[start:], PAGE_BYTES)
+        page, rest = page_of(entries[start:], PAGE_BYTES)
         return ProfileChanges(
             request_id=action.request_id,
             id=profile.id,
@@ -176,8 +170,8 @@ class ProfileApi:
             if record.id == last and offset >= len(line):
                 raise ProfileInvalid(_BAD_CURSOR)
             piece = line[offset if record.id == last else 0 :]
-            taken = _fitting(piece, room)
-            text, room = text + taken, room - _json_bytes(taken)
+            taken = fitting(piece, room)
+            text, room = text + taken, room - json_bytes(taken)
             if len(taken) < len(piece):
                 sent = len(line) - len(piece) + len(taken)
                 cursor = f"{record.id}.{record.version}.{sent}"
@@ -239,7 +233,7 @@ def _shown(profile: Profile, action: ManageProfile) -> ProfileShown:
         else None,
     )
     items: list[ProfileField | Evidence] = [*profile.fields, *(theory.evidence if theory else ())]
-    page, rest = _page(items[start:], PAGE_BYTES - _bytes(head), may_be_empty=action.cursor is None)
+    page, rest = page_of(items[start:], PAGE_BYTES - bytes_of(head), may_be_empty=action.cursor is None)
     return head.model_copy(
         update={
             "fields": tuple(item for item in page if isinstance(item, ProfileField)),
@@ -253,17 +247,6 @@ def _parts(change: Change) -> Iterator[Change]:
     """A change as entries that each fit into a page."""
     for at in range(0, max(1, len(change.edits)), EDITS_AN_ENTRY):
         yield change.model_copy(update={"edits": change.edits[at : at + EDITS_AN_ENTRY]})
-
-
-def _page(items: Iterable[Item], room: int, *, may_be_empty: bool = False) -> tuple[tuple[Item, ...], bool]:
-    """As many items as there is room for, at least one unless ``may_be_empty``; and whether there are more."""
-    taken: list[Item] = []
-    for item in items:
-        room -= _bytes(item) + 1
-        if room < 0 and (taken or may_be_empty):
-            return tuple(taken), True
-        taken.append(item)
-    return tuple(taken), False
 
 
 def _cursor(profile: Profile, place: int) -> str:
@@ -294,17 +277,3 @@ def _numbers(texts: Sequence[str], count: int) -> tuple[int, ...]:
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
         raise ProfileInvalid(_BAD_CURSOR)
     return tuple(map(int, texts))
-
-
-def _fitting(text: str, room: int) -> str:
-    """The beginning of a text that takes at most so many bytes as a JSON string."""
-    beyond = bisect_right(range(len(text) + 1), room, key=lambda length: _json_bytes(text[:length]))
-    return text[: max(0, beyond - 1)]
-
-
-def _json_bytes(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode())
-
-
-def _bytes(item: BaseModel) -> int:
-    return len(item.model_dump_json(by_alias=True).encode())

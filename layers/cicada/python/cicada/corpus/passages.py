@@ -88,7 +88,7 @@ class DocumentLocator(_Place):
 
     def fields(self) -> dict[str, str]:
         """What searches filter by."""
-        return {"source": self.source}
+        return {"source": self.source, **({"section": self.section} if self.section else {})}
 
 
 class NoteLocator(_Place):

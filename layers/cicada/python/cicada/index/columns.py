@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cicada.corpus.documents import SECTION_SEPARATOR
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json, whole
 
 MAX_FIELDS = 64  # filter fields of one segment
 METADATA = "metadata."  # the prefix of fields for metadata keys
+EPISODE = "episode"
 SOURCE = "source"  # from a passage's locator, or else its metadata
+SECTION_PATH = "section"  # the headings above a passage of a document: a filter by it also allows what stands below
 
 _NAMES = ("columns.{}.values", "columns.{}.codes")
 
@@ -39,6 +43,11 @@ class ValueColumn:
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         values = tuple(self.values[code - 1] for code in used.tolist() if code)
         return ValueColumn(values, _narrow(codes if 0 in used else codes + 1, len(values)))
+
+
+def headings_above(path: str) -> Iterator[str]:
+    """A section's path, and those of the sections that it stands in, outermost first."""
+    return accumulate(path.split(SECTION_SEPARATOR), lambda above, heading: f"{above}{SECTION_SEPARATOR}{heading}")
 
 
 def columns_of(passages: Sequence[Passage]) -> dict[str, ValueColumn]:
@@ -145,7 +154,10 @@ class ColumnPart(FieldPart):
         if column is None:  # no passage has the field
             return np.zeros(self._count, dtype=np.bool_)
         passing = np.zeros(len(column.values) + 1, dtype=np.bool_)
-        passing[1:] = [value in allowed for value in column.values]
+        if field == SECTION_PATH:
+            passing[1:] = [not allowed.isdisjoint(headings_above(value)) for value in column.values]
+        else:
+            passing[1:] = [value in allowed for value in column.values]
         matching: Mask = passing[column.codes]
         return matching
 

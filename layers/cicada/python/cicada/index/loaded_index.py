@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +99,8 @@ class LoadedIndex:
     """Of the last filters, at most :data:`SCOPES_HELD`."""
     numberings: dict[tuple[str, tuple[str, ...]], ValueNumbering] = field(default_factory=dict, compare=False)
     """Of counted fields, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
-    episodes: list[tuple[str, ...]] = field(default_factory=list, compare=False)
-    """The names of its episodes, once they were listed: see :mod:`cicada.retrieval.names`."""
+    derived: dict[Any, Any] = field(default_factory=dict, compare=False)
+    """What modules of :mod:`cicada.retrieval` have made of it and keep with it; each bounds its own part."""
     views: dict[frozenset[str], LoadedIndex] = field(default_factory=dict, compare=False)
     """The last restricted views, by their collections, at most :data:`VIEWS_HELD`."""
 

@@ -121,14 +121,15 @@ def digests(values: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(values), dtype=f"V{RECIPE_BYTES}")
 
 
-_IDS, _CONTENTS, _RECIPES = "rows.ids", "rows.contents", "rows.recipes"
+ROW_IDS = "rows.ids"  # the section with each row's :func:`id_digest`
+_CONTENTS, _RECIPES = "rows.contents", "rows.recipes"
 
 
 def encode_segment(contents: SegmentContents, embedding_model_id: str) -> EncodedSegment:
     """Write a segment of at least one passage. Equal input gives equal bytes."""
     order, vectors = encode_vectors(contents.vectors)
     rows = {
-        _IDS: contents.id_digests[order].astype("<u8").tobytes(),
+        ROW_IDS: contents.id_digests[order].astype("<u8").tobytes(),
         _CONTENTS: contents.content_digests[order].tobytes(),
         _RECIPES: contents.recipes[order].tobytes(),
     }
@@ -189,7 +190,7 @@ class SegmentFile:
 
     def id_digests(self) -> NDArray[np.uint64]:
         """By row, see :func:`cicada.index.segment.id_digest`."""
-        return np.frombuffer(self._of_rows(_IDS, 8), dtype="<u8").astype(np.uint64, copy=False)
+        return np.frombuffer(self._of_rows(ROW_IDS, 8), dtype="<u8").astype(np.uint64, copy=False)
 
     def content_digests(self) -> Digests:
         """By row, see :func:`cicada.index.segment.content_digest`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -38,7 +38,11 @@ PROTOCOL_VERSION = 1  # an action may carry it as ``v``; other versions are refu
 MAX_QUERY_CHARS = 4_000
 MAX_TOP_K = 100
 MAX_FIELD_CHARS = 100  # of a field's name in a refusal: the client chooses the names of unknown fields
-MAX_FILTER_VALUES = 50  # collections or episodes of one question
+MAX_FILTER_VALUES = 50  # collections, episodes, documents or sections of one question
+MAX_SOURCE_CHARS = 1_024  # of a document's source or a section's path
+MAX_PASSAGE_ID_CHARS = 256
+MAX_NEIGHBOURS = 30  # passages before or after the one that is read
+DEFAULT_NEIGHBOURS = 5
 
 
 def _canonical_uuid(value: str) -> str:
@@ -64,6 +68,16 @@ SessionId = Annotated[
 ]
 _FilterValue = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 _FilterValues = Annotated[tuple[_FilterValue, ...], Field(max_length=MAX_FILTER_VALUES)]
+_Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS)]
+_Paths = Annotated[tuple[_Path, ...], Field(max_length=MAX_FILTER_VALUES)]
+_Query = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
+]
+_CallId = Annotated[str, Field(description="a UUID that names this call"), AfterValidator(_canonical_uuid)]
+_TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K)]
+_Neighbours = Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS)]
+_DOCUMENTS = "only documents with these sources; all when empty"
+_SECTIONS = "only passages below these headings, as `locator.section` names them; all when empty"
 
 
 class Action(BaseModel):
@@ -87,13 +101,11 @@ class Ask(Action):
 
     action: Literal["ask"] = "ask"
     request_id: RequestId
-    query: Annotated[
-        str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
-    ]
+    query: _Query
     session_id: SessionId | None = None
     collections: _FilterValues = Field((), description="only these collections; all when empty")
     episodes: _FilterValues = Field((), description="only these episodes; all when empty")
-    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] | None = Field(None, description="passages to retrieve")
+    top_k: _TopK | None = Field(None, description="passages to retrieve")
 
 
 class Resume(Action):
@@ -215,26 +227,100 @@ def _wire_name(name: str) -> str:
     return ManageProfile.model_fields[name].alias or name
 
 
-ClientAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile
+class ListCollections(Action):
+    """List the collections that the user may read, and what they hold."""
+
+    action: Literal["collections"] = "collections"
+    request_id: _CallId
+    cursor: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
+        None, description="the `next` of the page before"
+    )
+
+
+class ListDocuments(Action):
+    """List the documents of a collection, by source."""
+
+    action: Literal["documents"] = "documents"
+    request_id: _CallId
+    collection: _FilterValue
+    prefix: _Path | None = Field(None, description="only sources that begin with it")
+    cursor: _Path | None = Field(None, description="the `next` of the page before")
+
+
+class Search(Action):
+    """Search without an answer: the passages that an `ask` would find."""
+
+    action: Literal["search"] = "search"
+    request_id: _CallId
+    query: _Query
+    collections: _FilterValues = Field((), description="only these collections; all when empty")
+    episodes: _FilterValues = Field((), description="only these episodes; all when empty")
+    documents: _Paths = Field((), description=_DOCUMENTS)
+    sections: _Paths = Field((), description=_SECTIONS)
+    top_k: _TopK | None = Field(None, description="passages to retrieve")
+
+
+class ReadPassages(Action):
+    """Read a passage with those around it, in the order of its document."""
+
+    action: Literal["read"] = "read"
+    request_id: _CallId
+    passage_id: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSAGE_ID_CHARS)]
+    collection: _FilterValue | None = Field(
+        None, description="of the passage: ids are unique within a collection; without it all are looked at"
+    )
+    before: _Neighbours = Field(DEFAULT_NEIGHBOURS, description="passages before it")
+    after: _Neighbours = Field(DEFAULT_NEIGHBOURS, description="passages after it")
+    index_version: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = Field(
+        None, description="in which the client has seen the passage: an unknown one is then told as changed since"
+    )
+
+
+ProcessedAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile
+"""What the message processor handles."""
+CorpusAction = ListCollections | ListDocuments | Search | ReadPassages
+"""What the function ``corpus`` handles."""
+ClientAction = ProcessedAction | CorpusAction
+
+_Handled = TypeVar("_Handled", bound=Action)
 
 
 @cache
-def _client_action() -> TypeAdapter[ClientAction]:
-    return TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
+def _processed_action() -> TypeAdapter[ProcessedAction]:
+    return TypeAdapter(Annotated[ProcessedAction, Field(discriminator="action")])
 
 
-def parse_action(body: str | bytes) -> ClientAction:
-    """Parse one client frame.
+@cache
+def _corpus_action() -> TypeAdapter[CorpusAction]:
+    return TypeAdapter(Annotated[CorpusAction, Field(discriminator="action")])
+
+
+def parse_action(body: str | bytes) -> ProcessedAction:
+    """Parse a frame for the message processor.
 
     Raises UnknownAction, UnsupportedVersion, or InvalidMessage. The message of the last names the field, without its
     value; the name of an unknown field is in ``detail`` alone, because the client chose it.
     """
+    return _parsed(_processed_action(), body)
+
+
+def parse_corpus_action(body: str | bytes) -> CorpusAction:
+    """Parse a frame for the function ``corpus``. Raises as :func:`parse_action`."""
+    return _parsed(_corpus_action(), body)
+
+
+def actions_of(union: object) -> tuple[str, ...]:
+    """The names of the actions of a union."""
+    return tuple(kind.model_fields["action"].default for kind in get_args(union))
+
+
+def _parsed(adapter: TypeAdapter[_Handled], body: str | bytes) -> _Handled:
     try:
-        return _client_action().validate_json(body)
+        return adapter.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "union_tag_invalid":
-            raise UnknownAction("action is not one of ask, resume, cancel, confirm, ping, profile") from error
+            raise UnknownAction(f"action is not one of {', '.join(actions_of(ClientAction))}") from error
         if first["loc"][1:] == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
         place = [str(part) for part in first["loc"][1:]]

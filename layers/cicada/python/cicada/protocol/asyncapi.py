@@ -13,12 +13,20 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from cicada.protocol.actions import PROTOCOL_VERSION, ClientAction
+from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, GatewayFault, LogEvent, Pong, Refused, Resumed
 from cicada.protocol.profiles import ProfileReply
 
 ACTIONS: tuple[type[BaseModel], ...] = get_args(ClientAction)
 EVENTS: tuple[type[BaseModel], ...] = get_args(LogEvent)
-REPLIES: tuple[type[BaseModel], ...] = (Resumed, Pong, Confirmed, Refused, *get_args(ProfileReply))
+REPLIES: tuple[type[BaseModel], ...] = (
+    Resumed,
+    Pong,
+    Confirmed,
+    Refused,
+    *get_args(ProfileReply),
+    *get_args(CorpusReply),
+)
 GATEWAY: tuple[type[BaseModel], ...] = (GatewayFault,)
 RECEIVED = (*EVENTS, *REPLIES, *GATEWAY)
 

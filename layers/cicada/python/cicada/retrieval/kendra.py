@@ -115,6 +115,8 @@ def attribute_filter(filters: Filters, readable: Readable) -> dict[str, Any] | N
         "collection": wanted or (),
         "episode": filters.episodes,
         "speaker": filters.speakers,
+        "source": filters.documents,
+        "section": filters.sections,
         **filters.metadata,
     }
     lists: dict[str, Sequence[str]] = {ENTITIES: filters.entities, ENTITY_CODES: filters.codes}

@@ -1,12 +1,23 @@
-"""Collections and episodes that a search is limited to, and that do not exist in what its asker may read."""
+"""Collections, episodes, documents and sections that a search is limited to, and that do not exist in what its asker
+may read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from heapq import nsmallest
+from itertools import chain
 
-from cicada.errors import CollectionUnknown, EpisodeUnknown, IndexFailure, NameUnknown
+from cicada.errors import (
+    CollectionUnknown,
+    DocumentUnknown,
+    EpisodeUnknown,
+    IndexFailure,
+    NameUnknown,
+    SectionUnknown,
+)
+from cicada.index.columns import EPISODE, SECTION_PATH, SOURCE, headings_above
 from cicada.index.facets import count_values
 from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
@@ -21,26 +32,38 @@ MAX_NAME_CHARS = 60
 
 
 def unknown_names(view: LoadedIndex, filters: Filters) -> tuple[Degradation, ...]:
-    """What to tell of the filter's unknown collections and episodes. ``view`` is the asker's view of a version.
+    """What to tell of the filter's unknown names. ``view`` is the asker's view of a version.
 
-    Raises CollectionUnknown or EpisodeUnknown if all of a kind are unknown, or IndexFailure.
+    Raises CollectionUnknown, EpisodeUnknown, DocumentUnknown or SectionUnknown if all of a kind are unknown, or
+    IndexFailure.
     """
-    degraded = _told(CollectionUnknown, "collection", filters.collections, view.manifest.collections)
-    if filters.episodes and not view.unreadable:  # an episode may be in a segment that cannot be read
-        degraded += _told(EpisodeUnknown, "episode", filters.episodes, _episodes(view))
+    degraded = _told(CollectionUnknown, "collection", filters.collections, frozenset(view.manifest.collections))
+    if view.unreadable:  # the others may be in a segment that cannot be read
+        return degraded
+    for error, kind, field, names in (
+        (EpisodeUnknown, "episode", EPISODE, filters.episodes),
+        (DocumentUnknown, "document", SOURCE, filters.documents),
+        (SectionUnknown, "section", SECTION_PATH, filters.sections),
+    ):
+        if names:
+            degraded += _told(error, kind, names, _values(view, field))
     return degraded
 
 
-def _episodes(view: LoadedIndex) -> tuple[str, ...]:
+def _values(view: LoadedIndex, field: str) -> frozenset[str]:
     """Listing them takes some milliseconds a million passages, so a view's are kept with it."""
-    if not view.episodes:
+    key = ("values", field)
+    if key not in view.derived:
         scope = view.scope({})
-        view.episodes.append(tuple(value for value, _ in count_values(view, scope, "episode", scope.count).values))
-    return view.episodes[0]
+        values: Iterable[str] = (value for value, _ in count_values(view, scope, field, scope.count).values)
+        if field == SECTION_PATH:
+            values = chain.from_iterable(map(headings_above, values))
+        view.derived[key] = frozenset(values)
+    found: frozenset[str] = view.derived[key]
+    return found
 
 
-def _told(error: type[NameUnknown], kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[Degradation, ...]:
-    found = frozenset(known)
+def _told(error: type[NameUnknown], kind: str, names: Sequence[str], found: frozenset[str]) -> tuple[Degradation, ...]:
     unknown = [name for name in dict.fromkeys(names) if name not in found]
     if not unknown:
         return ()
@@ -49,7 +72,7 @@ def _told(error: type[NameUnknown], kind: str, names: Sequence[str], known: Iter
         told = f"There are no {kind}s {_listed(unknown)}."
     if not found.isdisjoint(names):
         return (Degradation(error.code, f"{told} The others were searched."),)
-    shown = sorted(found)[:MAX_KNOWN]
+    shown = nsmallest(MAX_KNOWN, found)
     exist = f" These exist: {_listed(shown)}." if len(shown) == len(found) else f" Some that exist: {_listed(shown)}."
     raise error(f"unknown {kind}s: {len(unknown)}", told=told + exist * bool(shown), known=shown)
 
@@ -75,7 +98,7 @@ class NameChecker:
         self, filters: Filters, readable: Readable, *, time_budget_s: float = math.inf
     ) -> tuple[Degradation, ...]:
         """What to tell of unknown names: see :func:`unknown_names`. Nothing if the index cannot be read."""
-        if not filters.collections and not filters.episodes:
+        if not filters.named:
             return ()
         try:
             if self._all_known(filters, readable, time_budget_s):
@@ -100,7 +123,7 @@ class NameCheckingRetriever:
         self._names = names
 
     def search(self, query: SearchQuery) -> SearchResult:
-        """See the port. Raises also CollectionUnknown and EpisodeUnknown."""
+        """See the port. Raises also as :func:`unknown_names`."""
         degraded = self._names.check(query.filters, query.readable, time_budget_s=query.limits.time_left_s() / 2)
         found = self._retriever.search(query)
         return replace(found, degraded=(*degraded, *found.degraded)) if degraded else found

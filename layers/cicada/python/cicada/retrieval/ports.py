@@ -13,6 +13,8 @@ from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.models.ports import ModelUse, TokenBudget, Unbounded
 from cicada.rights import Readable
 
+SOURCE = "source"  # the key of the metadata that names a passage's document
+
 SearchMode = Literal["hybrid", "dense", "keyword"]
 """By meaning and words, by meaning alone (vectors), or by words alone (BM25)."""
 
@@ -30,6 +32,25 @@ class Filters:
     """A passage must name one of these, in this spelling."""
     codes: tuple[str, ...] = ()
     """A passage must have one of these."""
+    documents: tuple[str, ...] = ()
+    """Sources: of questions. Functions for integrators name them in ``metadata``."""
+    sections: tuple[str, ...] = ()
+    """Paths of headings: a passage must stand below one of them."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if sources are given in two places."""
+        if self.documents and SOURCE in self.metadata:
+            raise ValueError("sources are given both as documents and as metadata")
+
+    @property
+    def named(self) -> bool:
+        """Whether it names anything that may not exist."""
+        return bool(self.collections or self.episodes or self.documents or self.sections)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that are allowed, wherever they are given; all when empty."""
+        return self.documents or self.metadata.get(SOURCE, ())
 
 
 class SearchLimits(TokenBudget, Protocol):

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
-from cicada.index.columns import METADATA, SOURCE, RowFilter
+from cicada.index.columns import EPISODE, METADATA, SECTION_PATH, SOURCE, RowFilter
 from cicada.index.embedding import Vector
 from cicada.index.list_columns import ENTITIES, ENTITY_CODES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, rest_of
@@ -87,14 +87,14 @@ def row_filter(filters: Filters) -> RowFilter:
     """A query's filters as the index's fields."""
     where = {
         COLLECTION: filters.collections,
-        "episode": filters.episodes,
+        EPISODE: filters.episodes,
         "speaker": filters.speakers,
         ENTITIES: filters.entities,
         ENTITY_CODES: filters.codes,
+        SOURCE: filters.sources,
+        SECTION_PATH: filters.sections,
     }
-    for key, allowed in filters.metadata.items():
-        where[SOURCE if key == SOURCE else METADATA + key] = allowed
-    return where
+    return where | {METADATA + key: allowed for key, allowed in filters.metadata.items() if key != SOURCE}
 
 
 def _one_a_message(

@@ -98,7 +98,16 @@ class CollectionDeclaration(CorpusModel):
 
     collection: Word
     kind: Word = Field(description="what sort of collection it is, such as character_data, session_notes or rulebook")
+    title: Name | None = Field(
+        None, exclude_if=lambda title: title is None, description="what people call it; its name where it is left out"
+    )
     description: Sentence = Field(description="what it holds, as the selector is told")
+    examples: tuple[Sentence, ...] = Field(
+        (),
+        max_length=6,
+        exclude_if=lambda examples: not examples,
+        description="questions that it answers, for people who ask what they can ask",
+    )
     immutable: bool = Field(
         False, description="its content changes only with a new edition: what is resolved in it is kept by version"
     )

@@ -83,16 +83,19 @@ def passes(passage: Passage, filters: Filters, readable: Readable) -> bool:
 
 
 def metadata_filter(filters: Filters, readable: Readable) -> dict[str, Any] | None:
-    """Filters for QueryVectors, None without any. Raises IndexMismatch beyond the service's number of values.
+    """Filters for QueryVectors, None without any. Raises IndexMismatch beyond the service's number of values, and for
+    sections, which its vectors do not have.
 
     Something must be readable among what the question asks for: an empty list would filter nothing.
     """
+    if filters.sections:
+        raise IndexMismatch("S3 Vectors has no sections to filter by")
     wanted, unwanted = readable.among(filters.collections)
     places: dict[str, Sequence[str]] = {
         COLLECTION: wanted or (),
         "episode": filters.episodes,
         "speaker": filters.speakers,
-        "source": filters.metadata.get("source", ()),
+        "source": filters.sources,
     }
     constraints = [_any_of(name, values) for name, values in places.items() if values]
     if unwanted:
