@@ -6,7 +6,7 @@ import { bearer, Session } from "../packages/client/src/session.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
 import { Store, tabStorage } from "../packages/client/src/store.js";
 import { View } from "./view.js";
-import { counted } from "../packages/chat/src/words.js";
+import { translate, t, useLanguage } from "../packages/chat/src/i18n.js";
 
 /** @import { Settings } from "./settings.js" */
 
@@ -23,6 +23,10 @@ let conversation;
 let connection;
 /** @type {Session | undefined} */
 let session;
+
+document.documentElement.lang = useLanguage(navigator.languages);
+document.title = t("page.title");
+translate(document);
 
 const view = new View({
   ask: (query, episodes) => {
@@ -113,7 +117,7 @@ function start(settings) {
   view.ready(settings.examples, settings.episodes);
   const restored = talk.restore();
   for (const turn of restored) view.add(turn);
-  if (restored.length) view.announce(`${counted(restored.length, "earlier question")} shown again.`);
+  if (restored.length) view.announce(t("page.restored", { count: restored.length }));
   view.draft = tabStorage.getItem(DRAFT) ?? "";
   tabStorage.removeItem(DRAFT);
   void signedIn?.restore(address);

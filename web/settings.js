@@ -1,6 +1,7 @@
 /** What the page is told: `config.json` beside it, and the token that its user gives it. */
 
 import { tabStorage } from "../packages/client/src/store.js";
+import { t } from "../packages/chat/src/i18n.js";
 import { DEFAULT_TIMING } from "../packages/client/src/timing.js";
 
 /**
@@ -82,14 +83,14 @@ async function readConfig() {
     const response = await fetch(configUrl(), { cache: "no-cache" });
     // A host may show the page for whatever is not there (yet).
     const isPage = response.headers.get("content-type")?.startsWith("text/html");
-    if (response.ok && isPage) throw new SettingsError("The server is still being set up.", true);
+    if (response.ok && isPage) throw new SettingsError(t("settings.setUp"), true);
     if (response.ok) return Object(await response.json());
-    if (response.status === 503) throw new SettingsError("The server is still being set up.", true);
+    if (response.status === 503) throw new SettingsError(t("settings.setUp"), true);
     throw new SettingsError(`config.json cannot be read: HTTP ${response.status}.`, response.status >= 500);
   } catch (error) {
     if (error instanceof SettingsError) throw error;
     if (error instanceof SyntaxError) throw new SettingsError("config.json is not valid JSON.");
-    throw new SettingsError("The page's server cannot be reached.", true);
+    throw new SettingsError(t("settings.unreachable"), true);
   }
 }
 

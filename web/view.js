@@ -2,6 +2,7 @@
 
 import { ComposerView } from "../packages/chat/src/composer_view.js";
 import { byId, el, icon, setText } from "../packages/chat/src/dom.js";
+import { said, t } from "../packages/chat/src/i18n.js";
 import { TurnView } from "../packages/chat/src/turn_view.js";
 import { connectionNotice } from "../packages/chat/src/words.js";
 
@@ -28,16 +29,6 @@ import { connectionNotice } from "../packages/chat/src/words.js";
 const RECONNECTED_MS = 1_500;
 /** How far the end of the answer may be out of sight and still be followed, in CSS pixels. */
 const FOLLOW_PX = 80;
-
-/** @type {Record<Status["state"], string>} */
-const STATES = {
-  idle: "Not connected",
-  connecting: "Connecting…",
-  open: "Connected",
-  waiting: "Reconnecting…",
-  locked: "Not signed in",
-  refused: "Not connected",
-};
 
 /** Draws once a frame, whatever has changed since the last. */
 export class View {
@@ -161,7 +152,7 @@ export class View {
   showStatus(status) {
     this.#state = status.state;
     this.#connection.dataset.state = status.state;
-    setText(this.#connection, STATES[status.state]);
+    setText(this.#connection, t(`connection.${status.state}`));
     for (const view of this.#views.values()) if (!view.ended) this.#draw(view);
     const notice = connectionNotice(status, navigator.onLine, this.#session?.state === "in");
     if (status.state === "locked") {
@@ -173,7 +164,7 @@ export class View {
       this.showBanner(notice, status.state === "refused" ? "refused" : "lost");
     } else if (this.#isLost && status.state === "open") {
       this.#isLost = status.catchingUp;
-      this.showBanner(status.catchingUp ? "Connected again, catching up…" : "Connected again.", "back");
+      this.showBanner(t(status.catchingUp ? "connection.catchingUp" : "connection.back"), "back");
     }
   }
 
@@ -187,11 +178,11 @@ export class View {
     setText(this.#accountName, session.name);
     if (session.state === "in" && !session.reason) {
       if (before && (before.state !== "in" || before.reason)) this.hideBanner();
-      if (before?.state === "busy") this.announce(`Signed in as ${session.name}.`);
+      if (before?.state === "busy") this.announce(t("page.signedIn", { name: session.name }));
       return;
     }
     const kinds = /** @type {const} */ ({ out: "locked", busy: "waiting", in: "waiting", refused: "refused" });
-    this.showBanner(session.reason, kinds[session.state]);
+    this.showBanner(said(session.reason), kinds[session.state]);
     this.#signIn.hidden = session.state === "busy" || session.state === "in";
     this.#retry.hidden = this.#tokenForm.hidden = true;
   }
@@ -264,7 +255,7 @@ export class View {
     this.#welcome.hidden = false;
     this.#clear.hidden = this.#latest.hidden = true;
     this.#handlers.clear();
-    this.announce("A new conversation.");
+    this.announce(t("page.new.done"));
     this.#composer.focus();
   }
 

@@ -12,7 +12,7 @@ from stacks.page_headers import WEB
 from tests.template.templates import ROOT
 
 PAGE = (ROOT / "docs" / "page.md").read_text(encoding="utf-8")
-SCRIPTS = [*WEB.glob("*.js"), *(ROOT / "packages").glob("*/src/*.js")]
+SCRIPTS = [*WEB.glob("*.js"), *(ROOT / "packages").glob("*/src/*.js"), ROOT / "packages/chat/strings/en.json"]
 
 
 def test_the_domain_of_the_example_can_be_deployed() -> None:

@@ -2,6 +2,7 @@
 
 import { citationsOf, languageOf, segmentsOf, settled } from "./answer_text.js";
 import { el } from "./dom.js";
+import { t } from "./i18n.js";
 
 /**
  * @import { MarkerSegment, Segment } from "./answer_text.js"
@@ -100,7 +101,7 @@ export class AnswerView {
       const n = Number(link.dataset.n);
       const { verdict } = citationsOf(citations, n);
       const heading = sources.get(n)?.locator.heading;
-      link.setAttribute("aria-label", [`Source ${n}`, heading, verdict].filter(Boolean).join(", "));
+      link.setAttribute("aria-label", [t("source.number", { n }), heading, verdict && t(`verdict.${verdict}`)].filter(Boolean).join(", "));
       if (verdict) link.dataset.verdict = verdict;
       else delete link.dataset.verdict;
     }

@@ -2,6 +2,7 @@
 
 import { el, icon, setText } from "./dom.js";
 import { uuid } from "../../client/src/protocol.js";
+import { t, told } from "./i18n.js";
 import { changeWords, confirmWords, fieldWords } from "./words.js";
 
 /**
@@ -18,7 +19,7 @@ export class ChangesView {
   #announce;
   /** Those that are drawn, by what they are of. @type {Set<string>} */
   #drawn = new Set();
-  #nothing = el("li", { class: "nothing" }, icon("unverified"), el("span", {}, "Nothing was changed."));
+  #nothing = el("li", { class: "nothing" }, icon("unverified"), el("span", {}, t("change.nothing")));
 
   /**
    * @param {string} requestId
@@ -55,13 +56,13 @@ export class ChangesView {
    * @returns {HTMLElement}
    */
   #receipt(change) {
-    const undo = el("button", { type: "button" }, "Undo");
+    const undo = el("button", { type: "button" }, t("change.undo"));
     undo.hidden = !change.undoable;
     const { id, version } = change;
     const item = this.#item("receipt", "verified", changeWords(change), change.fields.map(fieldWords), [undo]);
     undo.addEventListener("click", () => {
       const action = /** @type {Call} */ ({ action: "profile", requestId: uuid(), operation: "undo", id, version });
-      void this.#act(item, action, () => "Undone.");
+      void this.#act(item, action, () => t("change.undo.done"));
     });
     return item;
   }
@@ -71,15 +72,15 @@ export class ChangesView {
    * @returns {HTMLElement}
    */
   #confirmation(confirm) {
-    const yes = el("button", { type: "button", class: "danger" }, "Delete");
-    const no = el("button", { type: "button" }, "Keep");
+    const yes = el("button", { type: "button", class: "danger" }, t("confirm.yes"));
+    const no = el("button", { type: "button" }, t("confirm.no"));
     const lost = confirm.fields.map(({ field, before }) => fieldWords({ field, before: null, after: before }));
     const item = this.#item("confirm", "unverified", confirmWords(confirm), lost, [yes, no]);
     for (const [button, accept] of /** @type {[HTMLElement, boolean][]} */ ([[yes, true], [no, false]])) {
       button.addEventListener("click", () => {
         const { confirmationId } = confirm;
         const action = /** @type {Call} */ ({ action: "confirm", requestId: this.#requestId, confirmationId, accept });
-        void this.#act(item, action, () => (accept ? "Deleted." : "Kept."));
+        void this.#act(item, action, () => t(accept ? "confirm.deleted" : "confirm.kept"));
       });
     }
     this.#announce(confirmWords(confirm));
@@ -114,7 +115,7 @@ export class ChangesView {
     for (const button of buttons) button.disabled = true;
     const reply = await this.#call(action);
     const refused = reply.kind === "refused";
-    if (outcome) setText(outcome, refused ? reply.message : done());
+    if (outcome) setText(outcome, refused ? told(reply.code, reply.message) : done());
     for (const button of buttons) {
       button.disabled = false;
       button.hidden = !refused;

@@ -2,6 +2,7 @@
 
 import { byId, setText } from "./dom.js";
 import { EpisodesView } from "./episodes_view.js";
+import { t } from "./i18n.js";
 import { MAX_QUERY_CHARS } from "../../client/src/protocol.js";
 import { isBlank } from "../../client/src/safe.js";
 
@@ -16,7 +17,6 @@ export class ComposerView {
   #field = byId("question", HTMLTextAreaElement);
   #send = byId("send", HTMLButtonElement);
   #hint = byId("hint", HTMLElement);
-  #usualHint = this.#hint.textContent ?? "";
   #onAsk;
 
   /** @param {(query: string, episodes: string[]) => void} onAsk */
@@ -59,7 +59,7 @@ export class ComposerView {
     const query = this.#field.value.trim();
     if (this.#send.disabled) return;
     if (isBlank(query)) {
-      setText(this.#hint, "Write a question first.");
+      setText(this.#hint, t("composer.empty"));
       return;
     }
     this.#field.value = "";
@@ -70,6 +70,6 @@ export class ComposerView {
 
   #drawHint() {
     const { length } = this.#field.value;
-    setText(this.#hint, length < COUNT_FROM ? this.#usualHint : `${MAX_QUERY_CHARS - length} characters left`);
+    setText(this.#hint, length < COUNT_FROM ? t("composer.hint") : t("composer.left", { count: MAX_QUERY_CHARS - length }));
   }
 }

@@ -2,7 +2,7 @@
 
 import { el, icon, setText } from "./dom.js";
 import { MAX_EPISODES, MAX_FILTER_CHARS } from "../../client/src/protocol.js";
-import { counted } from "./words.js";
+import { t } from "./i18n.js";
 
 /** @import { Episode } from "../../../web/settings.js" */
 
@@ -18,7 +18,7 @@ export class EpisodesView {
   #typing = el("div", { class: "typing" });
 
   constructor() {
-    const legend = el("legend", { class: "unseen" }, "Search only in these episodes");
+    const legend = el("legend", { class: "unseen" }, t("episodes.legend"));
     this.element.append(
       el("summary", {}, icon("filter"), this.#label),
       el("fieldset", {}, legend, this.#chips, this.#typing),
@@ -79,7 +79,7 @@ export class EpisodesView {
       spellcheck: "false",
       placeholder: "ep1",
     });
-    const add = el("button", { type: "button" }, "Add");
+    const add = el("button", { type: "button" }, t("episodes.add"));
     const take = () => {
       const id = field.value.trim();
       field.value = "";
@@ -94,7 +94,7 @@ export class EpisodesView {
       event.preventDefault();
       take();
     });
-    this.#typing.append(el("label", { for: field.id }, "Episode id"), field, add);
+    this.#typing.append(el("label", { for: field.id }, t("episodes.id")), field, add);
   }
 
   /** @returns {HTMLInputElement[]} */
@@ -118,7 +118,7 @@ export class EpisodesView {
 
   #show() {
     const many = this.chosen.length;
-    setText(this.#label, many ? counted(many, "episode") : "All episodes");
+    setText(this.#label, many ? t("episodes.chosen", { count: many }) : t("episodes.all"));
     this.element.toggleAttribute("data-chosen", many > 0);
     for (const box of this.#boxes) box.disabled = !box.checked && many >= MAX_EPISODES;
     this.#typing.inert = many >= MAX_EPISODES;

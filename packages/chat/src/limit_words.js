@@ -1,41 +1,30 @@
 /** Messages about limits on use. */
 
+import { formatted, formattedDate, known, t } from "./i18n.js";
+
 /**
  * @import { Limit } from "../../client/src/protocol.js"
  */
 
-/** What follows the number of each limit. @type {Record<string, string>} */
-const UNITS = {
-  requestsMinute: "questions a minute",
-  requestsOpen: "questions at a time",
-  tokensDay: "tokens a day",
-  tokensMonth: "tokens a month",
-  usdDay: "a day",
-  usdMonth: "a month",
-};
-/** From how much of a limit on what is left of it is told. */
+/** What is left of a limit is shown below this share of it. */
 const NEARLY = 0.2;
 
 /**
- * Which limit is reached, what is left of it, and when the asker can go on.
+ * Which limit is reached, what is left of it, and when the user can ask again.
  *
  * @param {Limit} limit
  * @param {number} [now]  milliseconds since the epoch
  * @returns {string}
  */
 export function limitNotice(limit, now = Date.now()) {
-  if (limit.limit === "stopped") return "No question is taken at the moment: an administrator has stopped answering.";
-  const unit = UNITS[limit.limit] ?? limit.limit;
-  const units = limit.most === 1 ? unit.replace("questions", "question") : unit;
-  const what = limit.most === null ? `${isMoney(limit) ? "cost " : ""}${unit}` : `${quantity(limit, limit.most)} ${units}`;
-  const reached = {
-    user: `Your limit of ${what} is reached.`,
-    group: `The limit of the group ${limit.group}, ${what}, is reached.`,
-  }[limit.account] ?? `The limit on ${what} of all users together is reached.`;
+  if (limit.limit === "stopped") return t("limit.stopped");
+  const whose = limit.account === "user" || limit.account === "group" ? limit.account : "all";
+  const reached = t(`limit.reached.${whose}`, { what: whatOf(limit), group: limit.group ?? "" });
   if (limit.most === 0) return reached;
-  if (limit.limit === "requestsOpen") return `${reached} Ask again when an answer has ended.`;
-  const left = limit.left ? ` ${quantity(limit, limit.left)} left: too little for a question.` : "";
-  return `${reached}${left}${limit.resetsAtMs === null ? "" : ` You can ask again ${moment(limit.resetsAtMs, now)}.`}`;
+  if (limit.limit === "requestsOpen") return `${reached} ${t("limit.open")}`;
+  const left = limit.left ? ` ${t("limit.tooLittle", { left: quantity(limit, limit.left) })}` : "";
+  const again = limit.resetsAtMs === null ? "" : ` ${t("limit.again", { when: moment(limit.resetsAtMs, now, "when") })}`;
+  return reached + left + again;
 }
 
 /**
@@ -48,40 +37,56 @@ export function limitNotice(limit, now = Date.now()) {
 export function leftNotices(limits, now = Date.now()) {
   return limits.flatMap((limit) => {
     const { account, group, most, left, resetsAtMs } = limit;
-    const unit = UNITS[limit.limit];
-    if (!unit || !most || left === null || left >= most * NEARLY || resetsAtMs === null || resetsAtMs <= now) return [];
-    const whose = account === "group" ? ` for the group ${group}` : "";
-    return [`${quantity(limit, left)} of ${quantity(limit, most)} ${unit} left${whose} until ${moment(resetsAtMs, now, "")}.`];
+    if (!known(`limit.kind.${limit.limit}`) || !most || left === null || left >= most * NEARLY) return [];
+    if (resetsAtMs === null || resetsAtMs <= now) return [];
+    const values = { left: quantity(limit, left), what: whatOf(limit), when: moment(resetsAtMs, now, "until") };
+    return [account === "group" ? t("limit.left.group", { ...values, group: group ?? "" }) : t("limit.left", values)];
   });
 }
 
-/** @param {Limit} limit */
-function isMoney({ limit }) {
-  return limit.startsWith("usd");
+/**
+ * A limit in words: *10 questions a minute*.
+ *
+ * @param {Limit} limit
+ * @returns {string}
+ */
+function whatOf(limit) {
+  if (limit.most === null) return t(`limit.kind.${limit.limit}`);
+  if (!known(`limit.of.${limit.limit}`)) return `${quantity(limit, limit.most)} ${limit.limit}`;
+  return t(`limit.of.${limit.limit}`, { most: quantity(limit, limit.most), count: limit.most });
 }
 
 /**
  * @param {Limit} limit
  * @param {number} value
  */
-function quantity(limit, value) {
-  if (!isMoney(limit)) return Math.floor(value).toLocaleString("en");
-  return (Math.floor(value * 100 + 1e-6) / 100).toLocaleString("en", { style: "currency", currency: "USD" });
+function quantity({ limit }, value) {
+  if (!limit.startsWith("usd")) return formatted(Math.floor(value));
+  return formatted(Math.floor(value * 100 + 1e-6) / 100, { style: "currency", currency: "USD" });
 }
 
 /**
- * A time of the asker's own clock: *at 14:05*, *tomorrow at 01:00*, *on 1 December at 01:00*. Never too early.
+ * A time by the user's own clock: *at 14:05*, *tomorrow at 01:00*, *on December 1 at 01:00*. Never too early.
  *
  * @param {number} ms  since the epoch
  * @param {number} now
- * @param {string} [at]  before a time of today
+ * @param {"when" | "until"} form
  */
-function moment(ms, now, at = "at ") {
+function moment(ms, now, form) {
   const when = new Date(Math.ceil(ms / 60_000) * 60_000);
-  const time = when.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const today = new Date(now);
-  if (when.toDateString() === today.toDateString()) return `${at}${time}`;
-  today.setDate(today.getDate() + 1);
-  if (when.toDateString() === today.toDateString()) return `tomorrow at ${time}`;
-  return `${at && "on "}${when.toLocaleDateString("en", { day: "numeric", month: "long" })} at ${time}`;
+  const time = formattedDate(when, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const values = { date: formattedDate(when, { day: "numeric", month: "long" }), time };
+  const day = dayOf(when, new Date(now));
+  return form === "when" ? t(`when.${day}`, values) : t(`until.${day}`, values);
+}
+
+/**
+ * @param {Date} when
+ * @param {Date} now
+ * @returns {"today" | "tomorrow" | "date"}
+ */
+function dayOf(when, now) {
+  if (when.toDateString() === now.toDateString()) return "today";
+  const tomorrow = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);
+  return when.toDateString() === tomorrow.toDateString() ? "tomorrow" : "date";
 }

@@ -2,7 +2,8 @@
 
 import { citationsOf, languageOf } from "./answer_text.js";
 import { el, icon, setText } from "./dom.js";
-import { NOT_ATTRIBUTED, OFFERED, reasonsOf, sourcesTitle } from "./words.js";
+import { t, told } from "./i18n.js";
+import { reasonsOf, sourcesTitle } from "./words.js";
 
 /**
  * @import { Citation, Source } from "../../client/src/protocol.js"
@@ -48,7 +49,7 @@ export class SourcesView {
   /** @param {RequestTail} tail */
   update(tail) {
     const { sources, citations, searched, degraded, offered, notAttributed } = tail;
-    const told = [...(offered ? [OFFERED] : []), ...(notAttributed.length ? [NOT_ATTRIBUTED] : []), ...degraded];
+    const told = [...(offered ? [t("sources.offered.note")] : []), ...(notAttributed.length ? [t("sources.notAttributed.note")] : []), ...degraded];
     this.element.hidden = searched === null;
     this.#degraded.hidden = !told.length;
     this.#degraded.replaceChildren(...told.map((sentence) => el("li", {}, sentence)));
@@ -94,7 +95,7 @@ export class SourcesView {
     const { n, locator, score } = source;
     const place = el("span", { class: "place", dir: "auto" }, locator.place);
     if (locator.part) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.part));
-    if (source.earlier && tellsOrigin) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, "of an earlier answer"));
+    if (source.earlier && tellsOrigin) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, t("source.earlier")));
     const reasons = reasonsOf(source.why);
     if (reasons.length) place.append(" · ", el("span", { class: "why", dir: "auto" }, reasons[0]));
     const gauge = el("span", { class: "gauge" });
@@ -103,25 +104,25 @@ export class SourcesView {
     const summary = el(
       "summary",
       {},
-      el("span", { class: "number" }, el("span", { class: "unseen" }, "Source "), String(n)),
+      el("span", { class: "number" }, el("span", { class: "unseen" }, `${t("source.name")} `), String(n)),
       el(
         "span",
         { class: "where" },
-        el("span", { class: "speaker", dir: "auto" }, locator.heading || "Source"),
+        el("span", { class: "speaker", dir: "auto" }, locator.heading || t("source.name")),
         place,
       ),
       el(
         "span",
         { class: "rating" },
         verdict,
-        el("span", { class: "score" }, el("span", { class: "unseen" }, "relevance "), score.toFixed(2), gauge),
+        el("span", { class: "score" }, el("span", { class: "unseen" }, `${t("source.relevance")} `), score.toFixed(2), gauge),
       ),
     );
     const text = el("blockquote", { dir: "auto", lang: languageOf(source.text) }, source.text);
-    if (source.clipped) text.append(el("span", { class: "clipped" }, " … (shortened)"));
+    if (source.clipped) text.append(el("span", { class: "clipped" }, ` … ${t("source.shortened")}`));
     const uses = el("ul", { class: "uses" });
-    const message = locator.messageId && el("p", { class: "message" }, `Message ${locator.messageId}`);
-    const why = reasons.length > 1 && el("p", { class: "why", dir: "auto" }, `Why it is here: ${reasons.join("; ")}`);
+    const message = locator.messageId && el("p", { class: "message" }, t("source.message", { id: locator.messageId }));
+    const why = reasons.length > 1 && el("p", { class: "why", dir: "auto" }, t("source.why", { reasons: reasons.join("; ") }));
     const body = el("div", { class: "passage" }, text, ...(why ? [why] : []), ...(message ? [message] : []), uses);
     const element = el("details", { class: "source", id: this.anchorOf(n), "data-n": String(n) }, summary, body);
     const row = { source, element, summary, verdict, uses };
@@ -148,10 +149,8 @@ export class SourcesView {
  * @param {Citation} use
  * @returns {string}
  */
-function useWords({ verdict, reason }) {
-  if (verdict === "verified") return "Verified for: ";
-  const why = reason || "no reason given";
-  return verdict === "unchecked" ? `Unchecked (${why}): ` : `Unverified (${why}): `;
+function useWords({ verdict, code, reason }) {
+  return t(`use.${verdict}`, { reason: told(code ?? "", reason) || t("use.noReason") });
 }
 
 /**
@@ -168,9 +167,9 @@ function judge(row, citations, unattributed) {
   row.element.dataset.shown = shown;
   row.element.dataset.verdict = verdict ?? "";
   row.verdict.replaceChildren();
-  if (verdict) row.verdict.append(icon(verdict), verdict);
-  else if (unattributed) row.verdict.append("not attributed");
-  else row.verdict.append(el("span", { class: "unseen" }, "not cited"));
+  if (verdict) row.verdict.append(icon(verdict), t(`verdict.${verdict}`));
+  else if (unattributed) row.verdict.append(t("source.notAttributed"));
+  else row.verdict.append(el("span", { class: "unseen" }, t("source.notCited")));
   row.uses.replaceChildren(
     ...uses.map((use) =>
       el(

@@ -4,6 +4,7 @@ import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { ChangesView } from "./changes_view.js";
 import { el, icon, setText } from "./dom.js";
+import { t } from "./i18n.js";
 import { leftNotices } from "./limit_words.js";
 import { withoutMarkers } from "../../client/src/markers.js";
 import { SourcesView } from "./sources_view.js";
@@ -38,14 +39,14 @@ export class TurnView {
   #moveFocus;
   #answer;
   #sources;
-  #understood = el("p", { class: "understood", hidden: true }, "Understood as: ");
+  #understood = el("p", { class: "understood", hidden: true }, t("answer.understood"));
   #query = el("q", { dir: "auto" });
   #notices = el("ul", { class: "notices" });
   #changes;
   #verdict;
   #words = el("span");
-  #stop = el("button", { type: "button", class: "stop" }, icon("stop"), "Stop");
-  #again = el("button", { type: "button", class: "again" }, icon("again"), "Ask again");
+  #stop = el("button", { type: "button", class: "stop" }, icon("stop"), t("answer.stop"));
+  #again = el("button", { type: "button", class: "again" }, icon("again"), t("answer.again"));
   #facts = el("div", { class: "facts", hidden: true });
   /** @type {Phase | null} */
   #phase = null;
@@ -76,7 +77,7 @@ export class TurnView {
     this.#again.addEventListener("click", askAgain);
     this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);
     const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
-    const scope = el("p", { class: "scope" }, episodes.length ? `Only in ${episodes.map(nameEpisode).join(", ")}` : "");
+    const scope = el("p", { class: "scope" }, episodes.length ? t("answer.scope", { names: episodes.map(nameEpisode).join(", ") }) : "");
     scope.hidden = episodes.length === 0;
     this.#understood.append(this.#query);
     this.element.setAttribute("aria-labelledby", heading.id);
@@ -132,13 +133,13 @@ export class TurnView {
   #drawNotices() {
     const { exchange } = this.#turn;
     const { tail } = exchange;
-    const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => (n ? `[${n}]` : "A marker"));
+    const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => (n ? `[${n}]` : t("source.marker")));
     const failure = failureNotice(exchange);
     /** @type {{ kind: string, text: string, quoted?: string }[]} */
     const notices = [
       ...tail.fallbacks.map((fallback) => ({ kind: "fallback", text: fallbackNotice(fallback) })),
       ...(tail.reused ? [{ kind: "reused", text: reusedNotice(tail.reused), quoted: tail.reused.question }] : []),
-      ...(missing.length ? [{ kind: "missing", text: `${missing.join(", ")}: there is no such source.` }] : []),
+      ...(missing.length ? [{ kind: "missing", text: t("source.missing", { markers: missing.join(", ") }) }] : []),
       ...(failure ? [{ kind: "failure", text: failure }] : []),
     ];
     const shown = JSON.stringify(notices);
@@ -159,8 +160,8 @@ export class TurnView {
     const { grounded, text } = groundedness(tail);
     /** @type {[string, string][]} */
     const facts = [
-      ["Strategy", wayOf(tail)],
-      ["Model", tail.terminal.model],
+      [t("facts.strategy"), wayOf(tail)],
+      [t("facts.model"), tail.terminal.model],
       ...figures(tail.terminal.metrics),
     ];
     this.element.dataset.grounded = String(grounded);
@@ -189,7 +190,7 @@ export class TurnView {
       case "complete":
         return this.#announce(`${withoutMarkers(tail.text)} ${groundedness(tail).text}.`);
       case "cancelled":
-        return this.#announce("Stopped.");
+        return this.#announce(t("status.cancelled"));
       case "limited":
       case "blocked":
         return this.#announce(statusOf(exchange, "open"));

@@ -2,17 +2,16 @@
 
 import { languageOf } from "./answer_text.js";
 import { el } from "./dom.js";
+import { t } from "./i18n.js";
 
 /**
  * @import { VerdictPassage } from "../../client/src/protocol.js"
  * @import { RequestTail } from "../../client/src/tail.js"
  */
 
-const NONE_GIVEN = "The agent gave none: these are the passages that were gathered.";
-
 /** Drawn from the event alone: the answer's text has no say in it. */
 export class VerdictView {
-  element = el("section", { class: "ruling", "aria-label": "Verdict", hidden: true });
+  element = el("section", { class: "ruling", "aria-label": t("ruling.label"), hidden: true });
 
   #onOpen;
   #drawn = "";
@@ -35,25 +34,25 @@ export class VerdictView {
     if (!verdict) return this.element.replaceChildren();
     this.element.dataset.verdict = verdict.verdict;
     this.element.replaceChildren(
-      el("h3", {}, `Verdict: ${verdict.verdict}`),
-      ...(verdict.given ? [] : [el("p", {}, NONE_GIVEN)]),
-      this.#side("For", verdict.for, tail, anchorOf),
-      this.#side("Against", verdict.against, tail, anchorOf),
+      el("h3", {}, t("ruling.title", { verdict: verdict.verdict })),
+      ...(verdict.given ? [] : [el("p", {}, t("ruling.none"))]),
+      this.#side("for", verdict.for, tail, anchorOf),
+      this.#side("against", verdict.against, tail, anchorOf),
     );
   }
 
   /**
-   * @param {string} heading
+   * @param {"for" | "against"} side
    * @param {VerdictPassage[]} passages
    * @param {RequestTail} tail
    * @param {(n: number) => string} anchorOf
    * @returns {HTMLElement}
    */
-  #side(heading, passages, { sources }, anchorOf) {
+  #side(side, passages, { sources }, anchorOf) {
     const items = passages.map(({ n, strength }) => {
       const source = sources.get(n);
       if (!source) return el("li", {}, `[${n}] ${strength}`);
-      const link = el("a", { class: "marker", href: `#${anchorOf(n)}`, "aria-label": `Source ${n}` }, String(n));
+      const link = el("a", { class: "marker", href: `#${anchorOf(n)}`, "aria-label": t("source.number", { n }) }, String(n));
       link.addEventListener("click", (event) => {
         event.preventDefault();
         this.#onOpen(n, link);
@@ -61,7 +60,7 @@ export class VerdictView {
       const quoted = el("q", { dir: "auto", lang: languageOf(source.text) }, source.text);
       return el("li", {}, link, el("span", { class: "strength" }, strength), quoted);
     });
-    const list = items.length ? el("ul", {}, ...items) : el("p", {}, "Nothing");
-    return el("div", { class: heading.toLowerCase() }, el("h4", {}, heading), list);
+    const list = items.length ? el("ul", {}, ...items) : el("p", {}, t("ruling.nothing"));
+    return el("div", { class: side }, el("h4", {}, t(`ruling.${side}`)), list);
   }
 }

@@ -1,5 +1,6 @@
 /** What the page says of a request, in words for the asker. */
 
+import { formatted, formattedDate, known, said, t, told } from "./i18n.js";
 import { limitNotice } from "./limit_words.js";
 import { WITHHELD } from "../../client/src/tail.js";
 
@@ -12,36 +13,12 @@ import { WITHHELD } from "../../client/src/tail.js";
  * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "limited" | "blocked" | "failed"} Phase
  */
 
-/** @type {Record<string, { name: string, doing: string, next: string }>} */
-const STRATEGIES = {
-  hybrid: {
-    name: "Search and earlier answers",
-    doing: "Searching the passages and earlier answers…",
-    next: "Searching the passages and earlier answers instead.",
-  },
-  rag: { name: "Search", doing: "Searching the passages…", next: "Searching the passages instead." },
-  cag: { name: "Earlier answers", doing: "Looking in earlier answers…", next: "Looking in earlier answers instead." },
-  direct: { name: "Direct answer", doing: "Answering without a search…", next: "Answering without sources instead." },
-  profile_agent: { name: "Profile agent", doing: "Reading the profile…", next: "Reading the profile instead." },
-  theory_agent: { name: "Theory agent", doing: "Weighing the evidence…", next: "Weighing the evidence instead." },
-};
-
-/** @type {Record<string, string>} */
-const ROUTES = {
-  hybrid: "A question with several sides",
-  rag: "A question for the passages",
-  cag: "A question that may have been asked before",
-  direct: "Small talk",
-  profile_agent: "A question about a profile",
-  theory_agent: "A question about a theory",
-};
-
 /**
  * @param {Strategy} strategy
  * @returns {string}
  */
 export function strategyName(strategy) {
-  return STRATEGIES[strategy]?.name ?? strategy;
+  return known(`strategy.${strategy}.name`) ? t(`strategy.${strategy}.name`) : strategy;
 }
 
 /** What an end is that is no failure, by its code. @type {Record<string, Phase>} */
@@ -73,39 +50,58 @@ export function phaseOf({ tail, failure }) {
  */
 export function statusOf(exchange, connection) {
   const { tail, failure } = exchange;
-  if (!exchange.ended && connection === "locked") return "Waiting for your sign-in…";
-  if (!exchange.ended && connection !== "open") return "Waiting for the connection…";
-  if (exchange.cancelling) return "Stopping…";
+  if (!exchange.ended && connection === "locked") return t("status.signIn");
+  if (!exchange.ended && connection !== "open") return t("status.connection");
+  if (exchange.cancelling) return t("status.stopping");
   switch (phaseOf(exchange)) {
     case "waiting":
-      return "Sending the question…";
+      return t("status.waiting");
     case "accepted":
-      return `${routeName(tail)}. Starting…`;
+      return t("status.accepted", { route: routeName(tail) });
     case "searching":
-      return STRATEGIES[tail.strategy ?? ""]?.doing ?? "Working on the answer…";
+      return doingOf(tail.strategy ?? "");
     case "reading":
       return readingOf(tail);
     case "writing":
-      return tail.citations.length ? "Checking the citations…" : "Writing the answer…";
+      return t(tail.citations.length ? "status.checking" : "status.writing");
     case "complete":
-      return "Complete";
+      return t("status.complete");
     case "limited":
       return limitNotice(/** @type {Limit} */ (failure?.limit));
     case "blocked":
-      return sentence(/** @type {Failed} */ (tail.terminal).message || "The answer was withheld.");
+      return blockedWords(/** @type {Failed} */ (tail.terminal));
     case "cancelled":
-      return tail.text ? "Stopped. What is written so far is not the whole answer." : "Stopped.";
+      return t("status.cancelled") + partialOf(tail);
     case "failed":
-      return tail.text ? "Failed. What is written so far is not the whole answer." : "Failed.";
+      return t("status.failed") + partialOf(tail);
   }
+}
+
+/** @param {string} strategy */
+function doingOf(strategy) {
+  return known(`strategy.${strategy}.doing`) ? t(`strategy.${strategy}.doing`) : t("status.searching");
+}
+
+/**
+ * The guardrail's own message, which the deployer may have written.
+ *
+ * @param {Failed} failed
+ */
+function blockedWords({ message }) {
+  return message ? sentence(message) : t("status.blocked");
+}
+
+/** @param {RequestTail} tail */
+function partialOf({ text }) {
+  return text ? ` ${t("status.partial")}` : "";
 }
 
 /** @param {RequestTail} tail */
 function readingOf({ sources, searched, reused, offered }) {
-  if (offered) return STRATEGIES.direct.doing;
-  if (reused?.whole) return "Giving an earlier answer again…";
-  const found = counted(sources.size, "passage");
-  return searched ? `Reading ${found} of ${grouped(searched)} searched…` : `Reading ${found}…`;
+  if (offered) return doingOf("direct");
+  if (reused?.whole) return t("status.again");
+  const count = sources.size;
+  return searched ? t("status.readingOf", { count, searched }) : t("status.reading", { count });
 }
 
 /**
@@ -116,7 +112,7 @@ function readingOf({ sources, searched, reused, offered }) {
  */
 export function routeName(tail) {
   const route = tail.accepted?.route ?? "";
-  return ROUTES[route] ?? route;
+  return known(`route.${route}`) ? t(`route.${route}`) : route;
 }
 
 /**
@@ -125,9 +121,21 @@ export function routeName(tail) {
  * @param {Fallback} fallback
  * @returns {string}
  */
-export function fallbackNotice({ from, to, reason }) {
-  const next = from === to ? "It begins anew." : (STRATEGIES[to]?.next ?? `Trying ${strategyName(to)} instead.`);
-  return `${strategyName(from)} did not work: ${sentence(reason)} ${next}`;
+export function fallbackNotice({ from, to, code, reason }) {
+  return t("fallback.notice", {
+    strategy: strategyName(from),
+    reason: sentence(told(code, reason)),
+    next: nextOf(from, to),
+  });
+}
+
+/**
+ * @param {Strategy} from
+ * @param {Strategy} to
+ */
+function nextOf(from, to) {
+  if (from === to) return t("fallback.anew");
+  return known(`strategy.${to}.next`) ? t(`strategy.${to}.next`) : t("fallback.trying", { strategy: strategyName(to) });
 }
 
 /**
@@ -137,9 +145,8 @@ export function fallbackNotice({ from, to, reason }) {
  * @returns {string}
  */
 export function reusedNotice({ whole, answeredAtMs }) {
-  const when = answeredAtMs === null ? "" : day(answeredAtMs);
-  if (whole) return `Answered before${when && `, on ${when}`}, for:`;
-  return `Written from what was found${when && ` on ${when}`} for an earlier question:`;
+  const id = whole ? "reused.whole" : "reused.contexts";
+  return answeredAtMs === null ? t(id) : t(`${id}On`, { date: day(answeredAtMs) });
 }
 
 /**
@@ -150,10 +157,11 @@ export function reusedNotice({ whole, answeredAtMs }) {
  * @returns {string}
  */
 export function sourcesTitle({ sources, offered, notAttributed }, cited) {
-  if (notAttributed.length) return `${counted(sources.size, "source")}, not attributed`;
-  if (offered) return `${counted(sources.size, "passage")} found before`;
-  const found = sources.size ? counted(sources.size, "source") : "No source found";
-  return cited ? `${found}, ${cited} cited` : found;
+  const count = sources.size;
+  if (notAttributed.length) return t("sources.notAttributed", { sources: t("sources.count", { count }) });
+  if (offered) return t("sources.before", { count });
+  const found = count ? t("sources.count", { count }) : t("sources.none");
+  return cited ? t("sources.cited", { sources: found, cited }) : found;
 }
 
 /**
@@ -165,9 +173,10 @@ export function sourcesTitle({ sources, offered, notAttributed }, cited) {
 export function reasonsOf(why) {
   const phrases = why.map(({ kind, name, matched }) => {
     if (!name) return "";
-    if (kind === "entity") return `names ${name}${matched && !alike(matched, name) ? ` (“${matched}”)` : ""}`;
-    if (kind === "intention") return `for ${name.replaceAll("_", " ")}`;
-    return kind === "tool" ? `by ${name.replaceAll("_", " ")}` : "";
+    if (kind === "entity") {
+      return matched && !alike(matched, name) ? t("why.entityAs", { name, matched }) : t("why.entity", { name });
+    }
+    return kind === "intention" || kind === "tool" ? t(`why.${kind}`, { name: name.replaceAll("_", " ") }) : "";
   });
   return [...new Set(phrases.filter(Boolean))];
 }
@@ -180,12 +189,6 @@ function alike(one, other) {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-/** What is said of sources that the answer does not cite by any marker. */
-export const NOT_ATTRIBUTED = "The answer does not say which of these it rests on.";
-
-/** What is said of sources that are only offered. */
-export const OFFERED = "A search had found these before it failed. The answer does not rest on them.";
-
 /**
  * Which way an answer came: what answered, and what had failed before it.
  *
@@ -196,7 +199,7 @@ export function wayOf({ terminal, strategy }) {
   const failed = terminal?.type === "complete" ? terminal.failed.map((one) => one.strategy) : [];
   const others = [...new Set(failed)].filter((one) => one !== strategy).map((one) => `${strategyName(one)} (${one})`);
   const name = `${strategyName(strategy ?? "")} (${strategy})`;
-  return others.length ? `${name}, after ${others.join(", ")}` : name;
+  return others.length ? t("facts.way", { strategy: name, failed: others.join(", ") }) : name;
 }
 
 /**
@@ -207,12 +210,12 @@ export function wayOf({ terminal, strategy }) {
  */
 export function failureNotice({ tail, failure }) {
   if (failure?.limit) return "";
-  if (failure) return sentence(failure.message || "The question was refused.");
+  if (failure) return failure.message ? sentence(told(failure.code ?? "", failure.message)) : t("answer.refused");
   if (tail.terminal?.type !== "error" || tail.terminal.code in ENDS) return "";
-  const { message, failed } = tail.terminal;
+  const { code, message, failed } = tail.terminal;
   const others = failed.filter(({ reason }) => reason !== message); // the strategy that ended it says the same
-  const tried = others.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);
-  return [sentence(message || "There is no answer."), ...tried].join(" ");
+  const tried = others.map((one) => `${strategyName(one.strategy)}: ${sentence(told(one.code, one.reason))}`);
+  return [message ? sentence(told(code, message)) : t("answer.none"), ...tried].join(" ");
 }
 
 /**
@@ -228,15 +231,14 @@ export function groundedness({ terminal, citations, searched, offered, notAttrib
   if (terminal?.type === "complete" && terminal.grounded) {
     const rests = new Set([...verified, ...unchecked.map(({ n }) => n)]);
     const notes = [
-      unverified ? `${counted(unverified, "citation")} unverified` : "",
-      unchecked.length ? `${unchecked.length} unchecked` : "",
+      unverified ? t("grounded.unverified", { count: unverified }) : "",
+      unchecked.length ? t("grounded.unchecked", { count: unchecked.length }) : "",
     ];
-    return { grounded: true, text: [`Grounded in ${counted(rests.size, "passage")}`, ...notes.filter(Boolean)].join(", ") };
+    return { grounded: true, text: [t("grounded.in", { count: rests.size }), ...notes.filter(Boolean)].join(", ") };
   }
-  if (searched === null || offered) return { grounded: false, text: "Not grounded: written without passages" };
-  const uncited = notAttributed.length ? "its sources are not attributed" : "no passage is cited";
-  const why = unverified ? "no citation could be verified" : uncited;
-  return { grounded: false, text: `Not grounded: ${why}` };
+  if (searched === null || offered) return { grounded: false, text: t("grounded.without") };
+  const uncited = notAttributed.length ? "grounded.notAttributed" : "grounded.noneCited";
+  return { grounded: false, text: t(unverified ? "grounded.noneVerified" : uncited) };
 }
 
 /**
@@ -246,12 +248,12 @@ export function groundedness({ terminal, citations, searched, offered, notAttrib
  * @returns {[string, string][]}
  */
 export function figures({ firstChunkMs, latencyMs, modelCalls, inputTokens, outputTokens, costUsd }) {
-  const tokens = `${grouped(inputTokens ?? 0)} in, ${grouped(outputTokens ?? 0)} out`;
+  const tokens = t("facts.tokens.value", { input: inputTokens ?? 0, output: outputTokens ?? 0 });
   return [
-    ["First text", seconds(firstChunkMs)],
-    ["Total", seconds(latencyMs)],
-    ["Tokens", modelCalls === 0 ? "no model call" : tokens],
-    ["Cost", modelCalls === 0 ? dollars(0) : costUsd === null ? "not known" : dollars(costUsd)],
+    [t("facts.first"), seconds(firstChunkMs)],
+    [t("facts.total"), seconds(latencyMs)],
+    [t("facts.tokens"), modelCalls === 0 ? t("facts.noCall") : tokens],
+    [t("facts.cost"), modelCalls === 0 ? dollars(0) : costUsd === null ? t("facts.unknown") : dollars(costUsd)],
   ];
 }
 
@@ -264,22 +266,12 @@ export function figures({ firstChunkMs, latencyMs, modelCalls, inputTokens, outp
  * @returns {string}
  */
 export function connectionNotice({ state, failures, everOpen, reason }, online, isSignedIn = false) {
-  if (state === "refused") return sentence(reason);
+  if (state === "refused") return sentence(said(reason));
   if (state === "open" || state === "idle" || state === "locked" || failures === 0) return "";
-  if (!online) return "You are offline. What is being answered goes on, and is caught up with later.";
-  if (everOpen) return "Connection lost, reconnecting…";
+  if (!online) return t("connection.offline");
+  if (everOpen) return t("connection.lost");
   // A browser is not told why a socket was refused.
-  if (isSignedIn) return "The server cannot be reached, or does not accept your account. Trying again…";
-  return "The server cannot be reached. Trying again…";
-}
-
-/**
- * @param {number} many
- * @param {string} noun  whose plural ends in s
- * @returns {string}
- */
-export function counted(many, noun) {
-  return `${grouped(many)} ${noun}${many === 1 ? "" : "s"}`;
+  return t(isSignedIn ? "connection.account" : "connection.unreachable");
 }
 
 /**
@@ -290,29 +282,23 @@ function sentence(text) {
   return /[.!?…。]$/.test(text) ? text : `${text}.`;
 }
 
-/** @param {number} value */
-function grouped(value) {
-  return value.toLocaleString("en");
-}
-
 /** @param {number | null} ms */
 function seconds(ms) {
-  if (ms === null) return "not known";
-  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  if (ms === null) return t("facts.unknown");
+  const digits = ms < 10_000 ? 2 : 1;
+  return `${formatted(ms / 1000, { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;
 }
 
 /** @param {number} ms  since the epoch */
 function day(ms) {
-  return new Date(ms).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
+  return formattedDate(new Date(ms), { day: "numeric", month: "long", year: "numeric" });
 }
 
 /** @param {number} usd */
 function dollars(usd) {
   if (usd === 0) return "$0";
-  return usd.toLocaleString("en", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+  return formatted(usd, { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
 }
-
-const DONE = { created: "created", updated: "changed", undone: "restored", deleted: "deleted" };
 
 /**
  * What was done to a profile: *Tamsin (character) was changed.*
@@ -321,19 +307,18 @@ const DONE = { created: "created", updated: "changed", undone: "restored", delet
  * @returns {string}
  */
 export function changeWords({ operation, kind, name }) {
-  const done = DONE[/** @type {keyof typeof DONE} */ (operation)] ?? "changed";
-  return `${name} (${kindWords(kind)}) was ${done}.`;
+  const id = known(`change.${operation}`) ? `change.${operation}` : "change.updated";
+  return t(id, { name, kind: kindWords(kind) });
 }
 
 /**
- * What the asker is asked to confirm.
+ * What the user is asked to confirm.
  *
  * @param {Confirm} confirm
  * @returns {string}
  */
 export function confirmWords({ operation, kind, name }) {
-  const what = `${name} (${kindWords(kind)})`;
-  return operation === "delete" ? `Delete ${what} with its history?` : `Remove from ${what}?`;
+  return t(operation === "delete" ? "confirm.delete" : "confirm.remove", { name, kind: kindWords(kind) });
 }
 
 /**
@@ -343,8 +328,8 @@ export function confirmWords({ operation, kind, name }) {
  * @returns {string}
  */
 export function fieldWords({ field, before, after }) {
-  if (before === null) return `${field}: “${after ?? ""}”`;
-  return after === null ? `${field}: “${before}”, removed` : `${field}: “${before}” → “${after}”`;
+  if (before === null) return t("change.field.set", { field, after: after ?? "" });
+  return after === null ? t("change.field.removed", { field, before }) : t("change.field.changed", { field, before, after });
 }
 
 /** @param {string} kind */

@@ -133,7 +133,7 @@ def test_a_fallback_drops_what_was_written(browser):
         done = wait_for_phase(page, "complete")
         assert done["text"] == "I cannot check the script."
         assert done["notices"] == [
-            "Search did not work: The answer broke off. Answering without sources instead.",
+            "Search failed: The answer broke off. Answering without sources instead.",
         ]
         assert done["grounded"] is False
         assert done["badge"] == "Not grounded: written without passages"
@@ -172,8 +172,8 @@ def test_the_last_resort_offers_what_was_found_before(browser):
         ask(page, QUESTION)
         done = wait_for_phase(page, "complete")
         assert [one["n"] for one in done["sources"]] == [1, 2, 3]
-        assert page.text(".sources > summary") == "3 passages found before"
-        assert page.text(".sources .degraded").startswith("A search had found these before it failed.")
+        assert page.text(".sources > summary") == "3 passages found by the failed search"
+        assert page.text(".sources .degraded").startswith("The failed search found these.")
         assert done["badge"] == "Not grounded: written without passages"
         assert done["facts"]["Strategy"] == "Direct answer (direct), after Search (rag)"
 
@@ -220,7 +220,7 @@ def test_why_a_passage_is_there_is_said_beside_its_place_and_in_full_when_it_is_
         assert ["names Corin (“the boatman”)" in place for place in places] == [True, False]
         page.click(".marker[data-n='1']")
         told = page.text(".source[data-n='1'] .passage .why")
-        assert told == "Why it is here: names Corin (“the boatman”); for npc history"
+        assert told == "Found because: names Corin (“the boatman”); for npc history"
 
 
 def test_an_error_says_what_was_tried(browser):
@@ -231,7 +231,7 @@ def test_an_error_says_what_was_tried(browser):
         ask(page, QUESTION)
         end = wait_for_phase(page, "failed")
         assert end["notices"] == ["Every way failed. Search: The model is busy."]
-        assert end["line"].startswith("Failed. What is written so far is not the whole answer.")
+        assert end["line"].startswith("Failed. The text so far is not the whole answer.")
         page.click(".turn .again")
         page.wait("document.querySelectorAll('.turn').length === 2")
         wait_for_phase(page, "failed")

@@ -31,7 +31,7 @@ def test_stop_ends_the_answer(browser):
         wait_for_text(page, PIECES[0])
         page.click(".turn .stop")
         end = wait_for_phase(page, "cancelled")
-        assert end["line"].startswith("Stopped. What is written so far is not the whole answer.")
+        assert end["line"].startswith("Stopped. The text so far is not the whole answer.")
         assert len(server.actions(Cancel)) == 1
         assert page.run("document.activeElement.id") == "question"
         assert end["notices"] == []
@@ -89,7 +89,7 @@ def test_a_reload_shows_the_answers_again(browser):
         page.reload()
         wait_for_text(page, "".join(PIECES[:2]))
         assert page.run("document.querySelector('.turn .answer').innerText") == ANSWER
-        assert page.text("#announcer") == "2 earlier questions shown again."
+        assert page.text("#announcer") == "2 earlier questions restored."
         server.release()
         assert wait_for_phase(page, "complete")["text"] == ANSWER
         assert len(server.asked) == 2

@@ -50,5 +50,5 @@ def test_a_verdict_that_was_not_given_is_open_and_says_so(browser):
         wait_for_phase(page, "complete")
         shown = page.run(f"{RULING}.innerText")
         assert "Verdict: open" in shown
-        assert "The agent gave none" in shown
+        assert "The agent gave no verdict" in shown
         assert side(page, "for")[-1] == "Nothing"

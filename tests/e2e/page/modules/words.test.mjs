@@ -45,10 +45,10 @@ test("the way of an answer names what failed before it, each once", () => {
 
 test("a lost worker's strategy begins anew, and no other answers instead", () => {
   const lost = { from: "rag", to: "rag", reason: "The answer was interrupted." };
-  assert.equal(fallbackNotice(lost), "Search did not work: The answer was interrupted. It begins anew.");
+  assert.equal(fallbackNotice(lost), "Search failed: The answer was interrupted. It starts again.");
   assert.equal(
     fallbackNotice({ from: "rag", to: "cag", reason: "The model is busy." }),
-    "Search did not work: The model is busy. Looking in earlier answers instead.",
+    "Search failed: The model is busy. Looking in earlier answers instead.",
   );
 });
 
@@ -70,7 +70,7 @@ test("the sources of an answer without markers are not attributed", () => {
 
 test("sources that are only offered are none of the answer's", () => {
   const tail = tailOf(found({ offered: true }), done({ grounded: false }));
-  assert.equal(sourcesTitle(tail, 0), "1 passage found before");
+  assert.equal(sourcesTitle(tail, 0), "1 passage found by the failed search");
   assert.deepEqual(groundedness(tail), { grounded: false, text: "Not grounded: written without passages" });
   assert.equal(status(tailOf(found({ offered: true }))), "Answering without a search…");
 });
@@ -154,7 +154,7 @@ test("a limit says whose it is, what is left, and when the asker can go on by th
     said({ limit: "requestsOpen", most: 2 }),
     "Your limit of 2 questions at a time is reached. Ask again when an answer has ended.",
   );
-  assert.match(said({ account: "deployment", limit: "stopped", most: null }), /an administrator has stopped answering/);
+  assert.match(said({ account: "deployment", limit: "stopped", most: null }), /^An administrator has stopped answering/);
   assert.equal(said({ most: 0, resetsAtMs: NOON }), "Your limit of 0 tokens a day is reached.");
   assert.equal(said({ limit: "requestsOpen", most: 0 }), "Your limit of 0 questions at a time is reached.");
   assert.equal(
