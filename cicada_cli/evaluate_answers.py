@@ -77,11 +77,11 @@ def plan_of(
 def unanswerable_of(told: tuple[str, ...], judged: JudgedSet) -> tuple[Unanswerable, ...]:
     """Where a set's unanswerable questions come from.
 
-    Without a word on it: a script's questions that name no answer, for the set says that the script does not tell. What
-    another set has no judgements for may well be answered by its corpus.
+    Without a word on it: a script's or a document set's questions that name no answer, for the set says that its corpus
+    does not tell. What another set has no judgements for may well be answered by its corpus.
     """
     if not told:
-        return ("left-out",) if judged.kind == "script" else ()
+        return ("left-out",) if judged.kind in ("script", "documents") else ()
     found: list[Unanswerable] = []
     for one in dict.fromkeys(told):
         if one == REMOVED:

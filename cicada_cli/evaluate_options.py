@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a judged set: a folder in BEIR's layout, or a script with its questions; can be repeated",
+        help="a judged set: a folder in BEIR's layout, or a script or documents with questions; can be repeated",
     )
     add(
         "--mode",

@@ -13,7 +13,7 @@ from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.retrieval.ports import Filters
 
-Kind = Literal["beir", "script"]
+Kind = Literal["beir", "script", "documents"]
 MAX_NAMED = 5
 """Ids that a note names of however many."""
 

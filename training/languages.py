@@ -29,6 +29,8 @@ class Languages(Model):
         for path in sorted(DATA.glob("*/*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 told = json.loads(line)
+                if "language" not in told:  # the questions on manuals are all English
+                    continue
                 language = canonical(told["language"])
                 for text in (told[name] for name in ASKED if told.get(name)):
                     if language in TOLD_APART:

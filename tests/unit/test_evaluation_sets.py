@@ -195,6 +195,65 @@ def test_answers_that_the_script_does_not_have_are_told(tmp_path: Path) -> None:
     assert [note.split(":")[-1].strip() for note in found.notes] == ["nowhere", "ep9"]
 
 
+# --- document sets ---
+
+
+def document_set(folder: Path, questions: list[dict[str, object]]) -> Path:
+    documents = folder / "documents"
+    (documents / "deep").mkdir(parents=True)
+    upkeep = "Trim the wick daily, straight across. " * 60
+    (documents / "lamp.md").write_text(f"# Lamp\n\nThe lamp burns rape oil.\n\n# Wick\n\n{upkeep}\n")
+    (documents / "deep" / "bell.txt").write_text("The bell rings twice in fog.\n")
+    write_lines(folder / "questions.jsonl", map(json.dumps, questions))
+    return folder
+
+
+OIL: dict[str, object] = {
+    "id": "a",
+    "question": "What does it burn?",
+    "answer": ["rape oil", "colza"],
+    "documents": ["lamp.md"],
+}
+BELL: dict[str, object] = {
+    "id": "b",
+    "question": "How often?",
+    "answer": ["three times"],
+    "documents": ["deep/bell.txt"],
+}
+PRICE: dict[str, object] = {"id": "c", "question": "What does oil cost?", "answer": [], "documents": []}
+
+
+def test_a_document_set_is_cut_as_loaded_documents_are(tmp_path: Path) -> None:
+    found = read_set(document_set(tmp_path / "shelf", [OIL, BELL, PRICE]))
+    texts = {item.passage.id: item.passage.text for item in found.corpus}
+    assert (found.kind, found.name, found.left_out) == ("documents", "shelf", 1)
+    assert len(texts) == 3
+    assert [texts[name] for name in found.judgements["a"]] == ["The lamp burns rape oil."]
+    assert [texts[name] for name in found.judgements["b"]] == ["The bell rings twice in fog."]  # no passage has it
+    assert found.gold == {"a": ("rape oil", "colza"), "b": ("three times",)}
+    assert [query.id for query in found.without_judgements] == ["c"]
+
+
+def test_what_a_document_set_lacks_is_told(tmp_path: Path) -> None:
+    lost: dict[str, object] = {"id": "d", "question": "?", "answer": ["x"], "documents": ["gone.txt"]}
+    folder = document_set(tmp_path / "shelf", [OIL, lost])
+    (folder / "documents" / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    notes = read_set(folder).notes
+    assert [note.split(":")[-1].strip() for note in notes] == ["picture.png", "d"]
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ({"id": "e", "question": "?", "answer": "x", "documents": []}, "answer must be a list of strings"),
+        ({"id": "e", "question": "?", "answer": ["x"], "documents": []}, "an answer needs its documents"),
+    ],
+)
+def test_a_broken_question_on_documents_is_named(tmp_path: Path, question: dict[str, object], told: str) -> None:
+    folder = document_set(tmp_path / "shelf", [OIL, question])
+    assert f"{folder / 'questions.jsonl'}:2: {told}" in refusal(folder)
+
+
 # --- what is common ---
 
 

@@ -70,6 +70,7 @@ COMMANDS = {
     "training.changes --trial 5": "changes.bin",
     "training.followups --trial 5": "followups.bin",
     "training.languages --trial 5": "languages.bin",
+    "training.manuals {work}/manuals": "of 300 documents gathered",
     "training.routing --trial 5": "routing.bin",
 }
 """What is run, and a piece of the table."""
