@@ -1,12 +1,11 @@
 /** Puts the page together. */
 
-import { Connection } from "../packages/client/src/connection.js";
-import { Conversation } from "../packages/client/src/conversation.js";
+import { Chat } from "../packages/chat/src/chat.js";
+import { t, translate, useLanguage } from "../packages/chat/src/i18n.js";
 import { bearer, Session } from "../packages/client/src/session.js";
+import { tabStorage } from "../packages/client/src/store.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
-import { Store, tabStorage } from "../packages/client/src/store.js";
-import { View } from "./view.js";
-import { translate, t, useLanguage } from "../packages/chat/src/i18n.js";
+import { PageView } from "./view.js";
 
 /** @import { Settings } from "./settings.js" */
 
@@ -17,10 +16,6 @@ const SUSPICIOUS_FAILURES = 2;
 /** Where what is written and not sent waits while its writer signs in. */
 const DRAFT = "cicada:draft";
 
-/** @type {Conversation | undefined} */
-let conversation;
-/** @type {Connection | undefined} */
-let connection;
 /** @type {Session | undefined} */
 let session;
 
@@ -28,17 +23,25 @@ document.documentElement.lang = useLanguage(navigator.languages);
 document.title = t("page.title");
 translate(document);
 
-const view = new View({
-  ask: (query, episodes) => {
-    if (!conversation) return;
-    view.add(conversation.ask(query, episodes));
+const chat = new Chat({
+  landmark: "main",
+  onStatus: (status) => {
+    view.showStatus(status);
+    if (status.state === "waiting" && status.failures >= SUSPICIOUS_FAILURES) session?.suspect();
+  },
+  onTurn: () => view.showEmpty(false),
+  onAsk: () => {
     if (session?.state.state === "out") void signIn(); // the question waits, and is asked when its writer is back
   },
-  cancel: (turn) => conversation?.cancel(turn),
-  drop: (turn) => conversation?.drop(turn),
-  call: (action) => connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
-  clear: () => conversation?.clear(),
-  retry: () => connection?.retry(),
+});
+document.body.append(chat.view.element);
+const view = new PageView({
+  announce: (text) => chat.view.announce(text),
+  clear: () => forget(),
+  retry: () => {
+    chat.view.focus();
+    chat.connection?.retry();
+  },
   signIn: () => void signIn(),
   signOut: () => void signOut(),
   useToken: (token) => {
@@ -86,66 +89,54 @@ async function patientSettings() {
 
 /** @param {Settings} settings */
 function start(settings) {
-  const { timing, token } = settings;
+  const { token } = settings;
   const signedIn = settings.signIn && new Session(settings.signIn, {
     redirectUri: settings.home,
     storage: tabStorage,
     onChange: () => {
       if (signedIn) view.showSession(signedIn.state);
-      opened.authorized();
+      chat.connection?.authorized();
     },
   });
-  const opened = new Connection(settings.webSocketUrl, {
-    timing,
+  session = signedIn ?? undefined;
+  chat.connect({
+    ...settings,
     protocols: () => (signedIn ? signedIn.protocols : (bearer(token) ?? [])),
     onUnauthorized: (reason) => void signedIn?.refused(reason),
-    onChange: (exchange) => {
-      talk.changed(exchange);
-      const turn = talk.turns.find((one) => one.exchange === exchange);
-      if (turn) view.changed(turn);
-    },
-    onStatus: (status) => {
-      view.showStatus(status);
-      if (status.state === "waiting" && status.failures >= SUSPICIOUS_FAILURES) signedIn?.suspect();
-    },
   });
-  const talk = new Conversation(new Store(settings.webSocketUrl), opened, timing);
-  connection = opened;
-  conversation = talk;
-  session = signedIn ?? undefined;
-
-  view.ready(settings.examples, settings.episodes);
-  const restored = talk.restore();
-  for (const turn of restored) view.add(turn);
-  if (restored.length) view.announce(t("page.restored", { count: restored.length }));
-  view.draft = tabStorage.getItem(DRAFT) ?? "";
+  chat.view.draft = tabStorage.getItem(DRAFT) ?? "";
   tabStorage.removeItem(DRAFT);
   void signedIn?.restore(address);
 
   const check = () => {
     signedIn?.check();
-    opened.check();
+    chat.check();
   };
   addEventListener("online", check);
   addEventListener("pageshow", check);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) signedIn?.check();
-    opened.attend(!document.hidden);
+    chat.connection?.attend(!document.hidden);
   });
-  opened.attend(!document.hidden);
-  if (matchMedia("(pointer: fine)").matches) view.focus(); // on a touch screen it would call up the keyboard
+  if (matchMedia("(pointer: fine)").matches) chat.view.focus(); // on a touch screen it would call up the keyboard
+}
+
+/** Begin a new conversation. */
+function forget() {
+  chat.view.forget();
+  view.showEmpty(true);
 }
 
 async function signIn() {
   const url = await session?.begin();
   if (!url) return;
-  tabStorage.setItem(DRAFT, view.draft);
+  tabStorage.setItem(DRAFT, chat.view.draft);
   location.assign(url);
 }
 
 /** What was asked leaves the page with its asker. */
 async function signOut() {
-  view.forget();
+  forget();
   const url = await session?.signOut();
   if (url) location.assign(url);
 }

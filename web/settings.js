@@ -6,9 +6,8 @@ import { DEFAULT_TIMING } from "../packages/client/src/timing.js";
 
 /**
  * @import { SignIn } from "../packages/client/src/oidc.js"
+ * @import { Episode } from "../packages/chat/src/episodes_view.js"
  * @import { Timing } from "../packages/client/src/timing.js"
- *
- * @typedef {{ id: string, name: string }} Episode
  *
  * @typedef {object} Settings
  * @property {string} webSocketUrl

@@ -1,6 +1,6 @@
 /** The question box. */
 
-import { byId, setText } from "./dom.js";
+import { el, icon, setText } from "./dom.js";
 import { EpisodesView } from "./episodes_view.js";
 import { t } from "./i18n.js";
 import { MAX_QUERY_CHARS } from "../../client/src/protocol.js";
@@ -11,19 +11,45 @@ const COUNT_FROM = MAX_QUERY_CHARS - 500;
 
 /** Enter sends, Shift+Enter begins a new line. */
 export class ComposerView {
-  element = byId("composer", HTMLFormElement);
+  element = el("form", { id: "composer", "aria-label": t("composer.label") });
   episodes = new EpisodesView();
 
-  #field = byId("question", HTMLTextAreaElement);
-  #send = byId("send", HTMLButtonElement);
-  #hint = byId("hint", HTMLElement);
+  #field = el("textarea", {
+    id: "question",
+    rows: "1",
+    dir: "auto",
+    placeholder: t("composer.label"),
+    "aria-describedby": "hint",
+    autocomplete: "off",
+    enterkeyhint: "send",
+    maxlength: String(MAX_QUERY_CHARS),
+  });
+  #send = el(
+    "button",
+    { id: "send", type: "submit", disabled: true },
+    icon("send"),
+    el("span", { class: "unseen" }, t("composer.send")),
+  );
+  #hint = el("p", { id: "hint", class: "hint", role: "status" }, t("composer.hint"));
   #onAsk;
 
-  /** @param {(query: string, episodes: string[]) => void} onAsk */
-  constructor(onAsk) {
+  /**
+   * @param {(query: string, episodes: string[]) => void} onAsk
+   * @param {HTMLElement} above  stands above the box
+   */
+  constructor(onAsk, above) {
     this.#onAsk = onAsk;
-    this.#field.maxLength = MAX_QUERY_CHARS;
-    byId("options", HTMLElement).prepend(this.episodes.element);
+    this.element.append(
+      above,
+      el(
+        "div",
+        { class: "box" },
+        el("label", { class: "unseen", for: "question" }, t("composer.question")),
+        this.#field,
+        this.#send,
+      ),
+      el("div", { id: "options", class: "options" }, this.episodes.element, this.#hint),
+    );
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();

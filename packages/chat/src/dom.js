@@ -1,5 +1,7 @@
 /** Making elements. Whatever text goes in becomes text nodes: nothing is ever parsed as markup. */
 
+import { ICONS } from "./icons.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
@@ -21,7 +23,7 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * An icon of the sprite in index.html; it says nothing that the text beside it does not.
+ * An icon. The text beside it says the same.
  *
  * @param {string} name
  * @returns {SVGElement}
@@ -29,25 +31,12 @@ export function el(tag, attributes = {}, ...children) {
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "icon");
+  svg.setAttribute("viewBox", "0 0 20 20");
   svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `#icon-${name}`);
-  svg.append(use);
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
   return svg;
-}
-
-/**
- * An element of index.html.
- *
- * @template {HTMLElement} T
- * @param {string} id
- * @param {new () => T} type
- * @returns {T}
- */
-export function byId(id, type) {
-  const element = document.getElementById(id);
-  if (!(element instanceof type)) throw new Error(`index.html has no #${id}`);
-  return element;
 }
 
 /**

@@ -4,7 +4,7 @@ import { el, icon, setText } from "./dom.js";
 import { MAX_EPISODES, MAX_FILTER_CHARS } from "../../client/src/protocol.js";
 import { t } from "./i18n.js";
 
-/** @import { Episode } from "../../../web/settings.js" */
+/** @typedef {{ id: string, name: string }} Episode */
 
 /** Episodes offered because a source has named them. */
 const MAX_LEARNED = 30;

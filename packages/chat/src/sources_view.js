@@ -150,7 +150,7 @@ export class SourcesView {
  * @returns {string}
  */
 function useWords({ verdict, code, reason }) {
-  return t(`use.${verdict}`, { reason: told(code ?? "", reason) || t("use.noReason") });
+  return t(`use.${verdict}`, { reason: told(code, reason) || t("use.noReason") });
 }
 
 /**

@@ -70,7 +70,7 @@ export class Calls {
       if (pending.dueAt > now) continue;
       const { requestId } = pending.action;
       if (pending.tries >= this.#timing.attempts) {
-        this.#end(key, { kind: "refused", requestId, code: "no_reply", message: LOST, retryable: true });
+        this.#end(key, { kind: "refused", requestId, code: "no_reply", message: LOST, retryable: true, limit: null });
         continue;
       }
       pending.tries += 1;

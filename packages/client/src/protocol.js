@@ -49,7 +49,8 @@ export const MAX_EPISODES = 20;
  * @property {number} n  0 where it has no number and names no passage
  * @property {"verified" | "unverified" | "unchecked"} verdict
  * @property {string} sentence
- * @property {string} reason  why it is unverified, or ""
+ * @property {string} code  why it is unverified, or ""
+ * @property {string} reason  the same for people
  *
  * @typedef {{ strategy: Strategy, code: string, reason: string }} StrategyFailure
  *
@@ -96,7 +97,7 @@ export const MAX_EPISODES = 20;
  * @property {string[]} degraded
  * @property {Source[]} sources
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
- * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
+ * @typedef {{ type: "fallback", from: Strategy, to: Strategy, code: string, reason: string }} Fallback
  * @typedef {{ type: "citations", attempt: number, citations: Citation[], notAttributed: number[] }} Citations
  * @typedef {{ n: number, strength: string }} VerdictPassage
  * @typedef {object} Verdict  On the theory of the question, as the agent's tool call gave it.
@@ -266,7 +267,7 @@ function readEvent(raw) {
     case "withdrawn":
       return { type: "withdrawn", attempt };
     case "fallback":
-      return { type: "fallback", from: text(raw.from), to: text(raw.to), reason: text(raw.reason) };
+      return { type: "fallback", from: text(raw.from), to: text(raw.to), code: text(raw.code), reason: text(raw.reason) };
     case "citations":
       return {
         type: "citations",
@@ -458,7 +459,7 @@ function readCitation(raw) {
   const n = count(raw.n);
   if (n === null) return null;
   const verdict = raw.verdict === "verified" || raw.verdict === "unchecked" ? raw.verdict : "unverified";
-  return { n, verdict, sentence: text(raw.sentence), reason: text(raw.reason) };
+  return { n, verdict, sentence: text(raw.sentence), code: text(raw.code), reason: text(raw.reason) };
 }
 
 /**

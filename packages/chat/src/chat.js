@@ -1,0 +1,124 @@
+/** A chat with one deployment: its connection, its conversation and what is shown of them. */
+
+import { Connection } from "../../client/src/connection.js";
+import { Conversation } from "../../client/src/conversation.js";
+import { Store } from "../../client/src/store.js";
+import { DEFAULT_TIMING } from "../../client/src/timing.js";
+import { ChatView } from "./chat_view.js";
+import { t } from "./i18n.js";
+
+/**
+ * @import { Status } from "../../client/src/connection.js"
+ * @import { Turn } from "../../client/src/conversation.js"
+ * @import { Timing } from "../../client/src/timing.js"
+ * @import { Episode } from "./episodes_view.js"
+ *
+ * @typedef {object} Deployment
+ * @property {string} webSocketUrl
+ * @property {string[]} [examples]  questions to offer
+ * @property {Episode[]} [episodes]  to choose from; typed if there are none
+ * @property {Timing} [timing]
+ * @property {() => string[] | null} [protocols]  what a socket offers the server; null if it must not be opened now
+ * @property {(reason: string) => void} [onUnauthorized]  told when the server does not accept this user any more
+ */
+
+/** Until `connect` is called, the chat is shown and takes no question. */
+export class Chat {
+  view;
+
+  /** @type {Conversation | undefined} */
+  #conversation;
+  /** @type {Connection | undefined} */
+  #connection;
+  #onStatus;
+  #onTurn;
+  #onAsk;
+
+  /**
+   * @param {object} [options]
+   * @param {"main" | "div"} [options.landmark]  `main` where the chat is the document's main content
+   * @param {Element} [options.scroller]  what scrolls; the document's own scrolling element if it is left out
+   * @param {(status: Status) => void} [options.onStatus]  told when the connection's status has changed
+   * @param {(turn: Turn) => void} [options.onTurn]  told of every question that something has happened to
+   * @param {(turn: Turn) => void} [options.onAsk]  told of every question that the user asks
+   */
+  constructor({ landmark, scroller, onStatus, onTurn, onAsk } = {}) {
+    this.#onStatus = onStatus ?? (() => undefined);
+    this.#onTurn = onTurn ?? (() => undefined);
+    this.#onAsk = onAsk ?? (() => undefined);
+    this.view = new ChatView(
+      {
+        ask: (query, episodes) => void this.ask(query, episodes),
+        cancel: (turn) => this.#conversation?.cancel(turn),
+        drop: (turn) => this.#conversation?.drop(turn),
+        call: (action) => this.#connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
+        clear: () => this.#conversation?.clear(),
+      },
+      { landmark, scroller },
+    );
+  }
+
+  /**
+   * Take up the conversation of an earlier load of the document, and answer questions from now on.
+   *
+   * @param {Deployment} deployment
+   */
+  connect({ webSocketUrl, examples = [], episodes = [], timing = DEFAULT_TIMING, protocols, onUnauthorized }) {
+    const connection = new Connection(webSocketUrl, {
+      timing,
+      protocols,
+      onUnauthorized,
+      onChange: (exchange) => {
+        conversation.changed(exchange);
+        const turn = conversation.turns.find((one) => one.exchange === exchange);
+        if (!turn) return;
+        this.view.changed(turn);
+        this.#onTurn(turn);
+      },
+      onStatus: (status) => {
+        this.view.showConnection(status.state);
+        this.#onStatus(status);
+      },
+    });
+    const conversation = new Conversation(new Store(webSocketUrl), connection, timing);
+    this.#connection = connection;
+    this.#conversation = conversation;
+    this.view.ready(examples, episodes);
+    const restored = conversation.restore();
+    for (const turn of restored) this.#show(turn);
+    if (restored.length) this.view.announce(t("page.restored", { count: restored.length }));
+    connection.attend(!document.hidden);
+  }
+
+  /** The connection; undefined before `connect`. */
+  get connection() {
+    return this.#connection;
+  }
+
+  /**
+   * Ask a question.
+   *
+   * @param {string} query  not blank
+   * @param {string[]} [episodes]  to search in; all if empty
+   * @returns {Turn | undefined} undefined before `connect`
+   */
+  ask(query, episodes = []) {
+    const turn = this.#conversation?.ask(query, episodes);
+    if (!turn) return undefined;
+    this.#show(turn);
+    this.#onAsk(turn);
+    return turn;
+  }
+
+  /** @param {Turn} turn */
+  #show(turn) {
+    this.view.add(turn);
+    this.#onTurn(turn);
+  }
+
+  /** Look after the connection: the network is back, or the document is shown or hidden. */
+  check() {
+    this.#connection?.check();
+    this.#connection?.attend(!document.hidden);
+  }
+}

@@ -1,0 +1,14 @@
+/** Line icons, each on a grid of 20 by 20. */
+
+/** @type {Record<string, string>} */
+export const ICONS = {
+  send: "M10 16.5v-13M4.5 9 10 3.5 15.5 9",
+  stop: "M6.5 5h7A1.5 1.5 0 0 1 15 6.5v7a1.5 1.5 0 0 1-1.5 1.5h-7A1.5 1.5 0 0 1 5 13.5v-7A1.5 1.5 0 0 1 6.5 5z",
+  again: "M4 10a6 6 0 1 1 1.8 4.3M4 16v-4h4",
+  down: "M10 3.5v13M4.5 11l5.5 5.5 5.5-5.5",
+  chevron: "m7.5 5 5 5-5 5",
+  filter: "M3.5 6h13M6 10h8M8.5 14h3",
+  verified: "m4.5 10.5 3.7 3.7 7.3-8",
+  unchecked: "M6 10h8",
+  unverified: "M10 4.5v7M10 15.2v.1",
+};
