@@ -95,15 +95,14 @@ def _judging(environ: Mapping[str, str]) -> dict[str, str]:
     return {"CITATIONS_JUDGE": "model"} if environ.get(URL) else {}
 
 
-def _issuer_port(port: int, environ: Mapping[str, str]) -> int:
-    from cicada_local.places import ISSUER_PORT_VARIABLE
-
-    return int(environ.get(ISSUER_PORT_VARIABLE) or (port + 1 if port else 0))
+def _further_port(variable: str, port: int, after: int) -> int:
+    """A port that is named by a variable, or comes some ports after the front server's; a free one after a free one."""
+    return int(os.environ.get(variable) or (port + after if port else 0))
 
 
 def _up(args: argparse.Namespace, places: object) -> int:
     from cicada_local.loading import SAMPLE
-    from cicada_local.places import Places
+    from cicada_local.places import HTTP_PORT_VARIABLE, ISSUER_PORT_VARIABLE, Places
     from cicada_local.progress import steps_for
     from cicada_local.up import LOCAL_SETTINGS, Options, log_to, read_settings, run, with_sign_in
 
@@ -115,7 +114,8 @@ def _up(args: argparse.Namespace, places: object) -> int:
         settings=with_sign_in(settings) if args.auth else settings,
         empty=args.empty,
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
-        issuer_port=_issuer_port(args.port, os.environ),
+        issuer_port=_further_port(ISSUER_PORT_VARIABLE, args.port, 1),
+        http_port=_further_port(HTTP_PORT_VARIABLE, args.port, 2),
         environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),
         metric_minute_s=args.metric_minute,
         concurrency=args.concurrency,

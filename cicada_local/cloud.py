@@ -37,6 +37,7 @@ from cicada_local.faults import Faults
 from cicada_local.front import Front
 from cicada_local.functions import FunctionConfig, FunctionService, Permits, ServiceLimits
 from cicada_local.functions.errors import RoleRefused
+from cicada_local.functions.urls import FunctionUrls
 from cicada_local.gateway import GatewayControl, WebSocketGateway
 from cicada_local.insights import GroupLogs, Insights, function_groups
 from cicada_local.issuer import Issuer
@@ -44,7 +45,7 @@ from cicada_local.kendra import Kendra
 from cicada_local.motoserver import MotoServer
 from cicada_local.object_events import ObjectEvents
 from cicada_local.permissions import Principals, RoleNotAssumable
-from cicada_local.permissions.enforcement import service_may_invoke
+from cicada_local.permissions.enforcement import everybody_may_invoke_by_url, service_may_invoke
 from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, Places
 from cicada_local.replication import Replication
 from cicada_local.rule_targets import RuleTargets
@@ -101,7 +102,16 @@ class Cloud:
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
         self._vectors = VectorStore(places.vectors)
-        from cicada_local.cloudformation import agents, cloudfront, custom, guardrails, harnesses, monitoring, vectors
+        from cicada_local.cloudformation import (
+            agents,
+            cloudfront,
+            custom,
+            function_urls,
+            guardrails,
+            harnesses,
+            monitoring,
+            vectors,
+        )
 
         vectors.serve(self._vectors)
         agent_store = AgentStore()
@@ -212,13 +222,21 @@ class Cloud:
             custom.CustomResourceResponses(),
             self.issuer,
         )
+        self.function_urls = FunctionUrls(function_urls.deployed, functions, everybody_may_invoke_by_url)
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
         self._background: list[asyncio.Task[None]] = []
 
-    async def start(self, sockets: list[socket.socket], issuer_sockets: list[socket.socket]) -> None:
-        """Answer requests; also those to the issuer, if there are sockets for it."""
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        issuer_sockets: list[socket.socket],
+        function_url_sockets: list[socket.socket],
+    ) -> None:
+        """Answer requests; also those to the issuer and to function URLs, if there are sockets for them."""
         if issuer_sockets:
             await self.issuer.start(issuer_sockets)
+        if function_url_sockets:
+            await self.function_urls.start(function_url_sockets)
         await self._runner.setup()
         for one in sockets:
             await web.SockSite(self._runner, one).start()
@@ -235,6 +253,7 @@ class Cloud:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.function_urls.close()
         await self._runner.cleanup()
         await self.issuer.close()
         await asyncio.to_thread(self._save)
@@ -284,7 +303,10 @@ class Cloud:
 
     def _outputs(self) -> dict[str, str]:
         """The stacks' outputs, with the addresses of issuer and page on this machine."""
-        return {name: self._local_url(self.issuer.stands_for(value)) for name, value in deployed.outputs().items()}
+        return {
+            name: self.function_urls.stands_for(self._local_url(self.issuer.stands_for(value)))
+            for name, value in deployed.outputs().items()
+        }
 
     def _local_url(self, url: str) -> str:
         """Where an address of the deployed page is served on this machine; any other address as it is."""
@@ -305,7 +327,7 @@ class Cloud:
             credentials = self._principals.credentials(config.role, config.name, service="lambda.amazonaws.com")
         except RoleNotAssumable as error:
             raise RoleRefused(f"The role defined for the function cannot be assumed by Lambda: {error}") from error
-        ours = {name: self.issuer.stands_for(value) for name, value in config.environment.items()}
+        ours = {name: self._local(value) for name, value in config.environment.items()}
         addresses = {name: value for name, value in ours.items() if value != config.environment[name]}
         variables = {**ONE_MATH_THREAD, **credentials, **addresses, **self._environment}
         callback = deployed.callback_url(self.endpoint_url, config.environment.get(CALLBACK_VARIABLE, ""))

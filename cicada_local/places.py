@@ -17,6 +17,8 @@ DEFAULT_PORT = 4600
 PORT_VARIABLE = "CICADA_PORT"
 ISSUER_PORT_VARIABLE = "CICADA_ISSUER_PORT"
 """Where users sign in; the port after :data:`PORT_VARIABLE`'s if it is not set."""
+HTTP_PORT_VARIABLE = "CICADA_HTTP_PORT"
+"""Where function URLs are served; the second port after :data:`PORT_VARIABLE`'s if it is not set."""
 
 _PROXY_VARIABLES = ("NO_PROXY", "no_proxy")
 

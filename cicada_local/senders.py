@@ -77,6 +77,12 @@ def is_from_program(request: web.BaseRequest) -> bool:
     return _named(request) is not None and not _is_from_browser(request)
 
 
+def is_of_program(headers: Mapping[str, str]) -> bool:
+    """The same, of a request's headers by their names in lower case."""
+    ours = _OURS.fullmatch(headers.get("host", "")) is not None
+    return ours and not any(name == "origin" or name.startswith("sec-fetch-") for name in headers)
+
+
 @web.middleware
 async def programs_only(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer browsers with 403: for ports that serve no page."""

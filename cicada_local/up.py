@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cicada_local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
 from cicada_local.loading import SAMPLE, LoadFailed, load, load_hash, sample_folders
-from cicada_local.places import ISSUER_PORT_VARIABLE, ROOT, Places
+from cicada_local.places import HTTP_PORT_VARIABLE, ISSUER_PORT_VARIABLE, ROOT, Places
 from cicada_local.ports import PortTaken, listen
 from cicada_local.progress import Steps
 from cicada_local.running import Running, UpFailed, only_one, who_has
@@ -63,6 +63,8 @@ class Options:
     """Further variables of every function."""
     issuer_port: int = 0
     """Of the issuer, where the settings ask for a user pool."""
+    http_port: int = 0
+    """Of function URLs, where the settings ask for HTTP access."""
     metric_minute_s: float = 60.0
     """Real seconds that are one of CloudWatch's minutes."""
     concurrency: int | None = None
@@ -127,13 +129,14 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         raise UpFailed(who_has(options.port)) from None
     port = sockets[0].getsockname()[1]
     issuer_sockets = _listen_for_issuer(options)
+    function_url_sockets = _listen_for_function_urls(options)
     await check_tools()
     assembly = None if options.empty else asyncio.create_task(_synthesise(options, steps))
     cloud: Cloud | None = None
     try:
         with steps.step("Starting the local cloud"):
             cloud = await asyncio.to_thread(_load_cloud, port, options, stop.set)
-            await cloud.start(sockets, issuer_sockets)
+            await cloud.start(sockets, issuer_sockets, function_url_sockets)
         if assembly is None:
             await cloud.restore()
         else:
@@ -162,7 +165,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             if cloud.ready:
                 steps.say("Stopped.")
         gc.freeze()  # the process ends: nothing needs to be collected
-        for one in (*sockets, *issuer_sockets):
+        for one in (*sockets, *issuer_sockets, *function_url_sockets):
             one.close()
 
 
@@ -175,13 +178,22 @@ def _listen_for_issuer(options: Options) -> list[socket.socket]:
     auth = options.settings.get("auth")
     if not isinstance(auth, Mapping) or auth.get("mode") != "cognito":
         return []
+    return _listen_further(options.issuer_port, "users would sign in", ISSUER_PORT_VARIABLE)
+
+
+def _listen_for_function_urls(options: Options) -> list[socket.socket]:
+    http = options.settings.get("http")
+    if options.empty or not isinstance(http, Mapping) or not http.get("enabled"):
+        return []
+    return _listen_further(options.http_port, "MCP and the HTTP API would answer", HTTP_PORT_VARIABLE)
+
+
+def _listen_further(port: int, what: str, variable: str) -> list[socket.socket]:
     try:
-        return listen(options.issuer_port)
+        return listen(port)
     except PortTaken:
-        told = f"Port {options.issuer_port}, where users would sign in, is taken by another program."
-        raise UpFailed(
-            f"{told} Repeat the command with another one: {ISSUER_PORT_VARIABLE}={options.issuer_port + 1}"
-        ) from None
+        told = f"Port {port}, where {what}, is taken by another program."
+        raise UpFailed(f"{told} Repeat the command with another one: {variable}={port + 1}") from None
 
 
 async def _deploy(folder: Path, cloud: Cloud, options: Options, steps: Steps) -> None:

@@ -22,6 +22,7 @@ _MODULES = (
     "cognito",
     "custom",
     "event_invoke",
+    "function_urls",
     "functions",
     "guardrails",
     "harnesses",

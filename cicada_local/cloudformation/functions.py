@@ -116,10 +116,30 @@ def _permit(declaration: Declaration) -> Resource:
     def replace(properties: dict[str, Any]) -> None:
         function = properties["FunctionName"]
         remove(function)
-        backend.get_function(function).policy.add_statement(json.dumps({**properties, "StatementId": sid}))
+        policy: Any = backend.get_function(function).policy
+        added, _ = policy.add_statement(json.dumps({**properties, "StatementId": sid}))
+        _add_url_conditions(added, properties)
 
     replace(declaration.properties)
     return Resource(sid, {"Id": sid}, replace=replace, remove=lambda: remove(declaration.properties["FunctionName"]))
+
+
+def _add_url_conditions(statement: dict[str, Any], properties: dict[str, Any]) -> None:
+    """Keep the conditions of permissions for function URLs, and refuse what Lambda refuses of them."""
+    auth_type, via_url = properties.get("FunctionUrlAuthType"), properties.get("InvokedViaFunctionUrl")
+    action = properties["Action"]
+    if auth_type is not None:
+        if action != "lambda:InvokeFunctionUrl":
+            raise ValueError("FunctionUrlAuthType is only supported for lambda:InvokeFunctionUrl action")
+        _condition(statement, "StringEquals", "lambda:FunctionUrlAuthType", auth_type)
+    if via_url is not None:
+        if action != "lambda:InvokeFunction":
+            raise ValueError("InvokedViaFunctionUrl is only supported for lambda:InvokeFunction action")
+        _condition(statement, "Bool", "lambda:InvokedViaFunctionUrl", str(via_url).lower())
+
+
+def _condition(statement: dict[str, Any], operator: str, key: str, value: str) -> None:
+    statement.setdefault("Condition", {}).setdefault(operator, {})[key] = value
 
 
 def _permit_again(permission: Resource, declaration: Declaration) -> Resource:

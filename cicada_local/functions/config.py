@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cicada_local.functions.log_levels import DEFAULT_LEVEL
+from cicada_local.functions.streaming import ResponseStream
 
 Permits = Callable[[str, str], bool]
 """Whether a function, by its ARN, may be invoked by a service for one of its resources, by that one's ARN."""
@@ -109,6 +110,14 @@ class InvokeResult:
     log: bytes = b""
     """The last 4 KB that the invocation logged."""
     request_id: str = ""
+
+
+@dataclass(frozen=True)
+class StreamedResult:
+    """A response that is being streamed."""
+
+    request_id: str
+    stream: ResponseStream
 
 
 @dataclass

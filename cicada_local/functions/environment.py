@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import sys
@@ -23,6 +24,10 @@ from cicada_local.functions.packages import Packages
 from cicada_local.functions.runtime_api import InitFailed, Invocation, Ready, Responded, RuntimeApi, RuntimeEvent
 
 _WORKER = Path(__file__).with_name("worker.py")
+BOOTSTRAP = "/var/runtime/bootstrap.py"
+"""Lambda's Python client."""
+WRAPPER_VARIABLE, TASK_ROOT = "AWS_LAMBDA_EXEC_WRAPPER", "/var/task"
+"""Names a script that starts in place of the client, by its path where Lambda unpacks the code."""
 _MEMORY_POLL_S = 0.1
 _READ_BYTES = 65_536
 _READS_AT_ONCE = 16
@@ -125,10 +130,7 @@ class Environment:
         }
         try:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                str(_WORKER),
-                json.dumps(settings),
+                *self._command(json.dumps(settings), variables.get(WRAPPER_VARIABLE)),
                 env={**variables, **own},
                 cwd=self._packages.code,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -142,6 +144,22 @@ class Environment:
             os.close(output)
         asyncio.get_running_loop().add_reader(self._output, self._read_output)
         self._waiter = asyncio.create_task(self._wait_for_exit(self._process))
+
+    def _command(self, settings: str, wrapper: str | None) -> list[str]:
+        """What starts the process: Lambda's Python client, or the function's script in place of it.
+
+        The script gets the client's command line as arguments: here an interpreter that has Lambda's surroundings,
+        whatever the script has it run.
+        """
+        worker = [sys.executable, "-P", str(_WORKER), settings]
+        if wrapper is None:
+            return [*worker, BOOTSTRAP]
+        interpreter = self._folder / f"python{self.config.runtime.removeprefix('python')}"
+        interpreter.write_text(f'#!/bin/sh\nexec {shlex.join(worker)} "$@"\n', encoding="utf-8")
+        interpreter.chmod(0o700)
+        script = wrapper.replace(TASK_ROOT, str(self._packages.code), 1)
+        # A script that cannot be run ends this shell with a line in the log.
+        return ["/bin/sh", "-c", 'exec "$0" "$@"', script, str(interpreter), BOOTSTRAP]
 
     async def initialise(self, timeout_s: float) -> InitOutcome:
         """Wait until the function's module is loaded, or until that has failed."""

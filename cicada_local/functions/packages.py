@@ -90,6 +90,7 @@ class PackageStore:
             try:
                 with zipfile.ZipFile(io.BytesIO(archive)) as unzipped:
                     unzipped.extractall(partial)
+                    _keep_executable(unzipped, partial)
                 partial.rename(folder)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -151,6 +152,14 @@ def modules_required(requirements: str) -> list[str]:
         files = importlib.metadata.distribution(name[0]).files or []
         found.update(PurePosixPath(file).parts[0].split(".")[0] for file in files)
     return sorted(module for module in found if module.isidentifier())
+
+
+def _keep_executable(archive: zipfile.ZipFile, folder: Path) -> None:
+    """Give files back the right to be run, which ``extractall`` drops."""
+    for entry in archive.infolist():
+        if not entry.is_dir() and (entry.external_attr >> 16) & 0o111:
+            path = folder / entry.filename
+            path.chmod(path.stat().st_mode | 0o111)
 
 
 def _site_packages(runtime: str) -> str:

@@ -16,6 +16,7 @@ from cicada_local.functions import system_logs
 from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
 from cicada_local.functions.environment import Environment, Exited, InitOutcome, OutOfMemory, RunOutcome, TimedOut
 from cicada_local.functions.runtime_api import InitFailed, Invocation, Ready, Responded
+from cicada_local.functions.streaming import ResponseStream, StreamError
 
 _SETTLE_S = 0.25
 """How long a response waits for its process to ask for the next invocation, so that the caller's next one finds it."""
@@ -85,9 +86,14 @@ class FunctionPool:
         return pids
 
     async def run(
-        self, config: FunctionConfig, payload: bytes, request_id: str, client_context: str | None
+        self,
+        config: FunctionConfig,
+        payload: bytes,
+        request_id: str,
+        client_context: str | None,
+        stream: ResponseStream | None = None,
     ) -> InvokeResult:
-        """Run one invocation, in an idle environment or in a new one."""
+        """Run one invocation, in an idle environment or in a new one; ``stream`` takes a streamed response."""
         self.stats.invocations += 1
         begun = time.monotonic()
         init_ms: float | None = None
@@ -111,11 +117,14 @@ class FunctionPool:
             function_arn=config.arn,
             trace_id=f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)};Parent={secrets.token_hex(8)};Sampled=0",
             client_context=client_context,
+            stream=stream,
         )
         environment.begin(request_id)
         run_outcome = await self._run_in(environment, invocation)
         if isinstance(run_outcome, TimedOut | OutOfMemory):
             environment.kill_now()
+        if stream is not None:  # unless the process has ended it
+            stream.end(StreamError(_error_type(run_outcome)))
         result = self._conclude(environment, request_id, run_outcome, begun, init_ms)
         remaining_s = config.timeout_s - (time.monotonic() - begun)
         afterwards = self._spawn(

@@ -19,7 +19,7 @@ from cicada_local.cloudwatch import MetricClock, MetricStore
 from cicada_local.cloudwatch.sources import LambdaMetrics
 from cicada_local.faults import Faults
 from cicada_local.functions.async_events import EXHAUSTED, TOO_OLD, DroppedEvent, Send, give_up, send_nowhere
-from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult
+from cicada_local.functions.config import FunctionConfig, FunctionStats, InvokeResult, StreamedResult
 from cicada_local.functions.deployment_limits import ACCOUNT_CONCURRENCY, UNZIPPED_BYTES
 from cicada_local.functions.environment import Environment
 from cicada_local.functions.errors import (
@@ -34,6 +34,7 @@ from cicada_local.functions.logs import FunctionLog
 from cicada_local.functions.packages import PackageStore
 from cicada_local.functions.pool import FunctionPool
 from cicada_local.functions.routes import add_routes
+from cicada_local.functions.streaming import ResponseStream
 from cicada_local.functions.variables import lambda_variables
 
 InvocationType = Literal["RequestResponse", "Event", "DryRun"]
@@ -187,6 +188,28 @@ class FunctionService:
         result = await self._run(config, payload, request_id, client_context)
         return replace(result, executed_version=version)
 
+    async def stream(self, name_or_arn: str, payload: bytes) -> InvokeResult | StreamedResult:
+        """Invoke a function as its URL does in response streaming mode.
+
+        An invocation goes on when its caller is cancelled, or reads no more.
+
+        Returns:
+            The response's pieces, as soon as the first is there; or a buffered result, such as an error before it.
+
+        Raises:
+            LambdaApiError: the service refused it.
+        """
+        config, _ = self._resolve(name_or_arn)
+        self._check_payload(payload, "RequestResponse")
+        request_id, stream = str(uuid.uuid4()), ResponseStream()
+        run = self._spawn(self._run(config, payload, request_id, None, stream))
+        begun = asyncio.create_task(stream.begun.wait())
+        try:
+            await asyncio.wait({run, begun}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun.cancel()
+        return StreamedResult(request_id, stream) if stream.begun.is_set() else await run
+
     def processes(self) -> dict[str, list[int]]:
         """The living processes of each function that was invoked."""
         return {name: pool.pids() for name, pool in self._pools.items()}
@@ -248,12 +271,17 @@ class FunctionService:
         self._metrics.throttled(config.name)
 
     async def _run(
-        self, config: FunctionConfig, payload: bytes, request_id: str, client_context: str | None
+        self,
+        config: FunctionConfig,
+        payload: bytes,
+        request_id: str,
+        client_context: str | None,
+        stream: ResponseStream | None = None,
     ) -> InvokeResult:
         pool = self._admit(config)
         pool.running += 1
         self._metrics.running(config.name, pool.running, sum(each.running for each in self._pools.values()))
-        task = self._spawn(pool.run(config, payload, request_id, client_context))
+        task = self._spawn(pool.run(config, payload, request_id, client_context, stream))
         task.add_done_callback(pool.finished)
         return await asyncio.shield(task)
 

@@ -1,6 +1,7 @@
 """The process of one execution environment: AWS's own runtime client, in surroundings like Lambda's.
 
-Run as ``python -P worker.py <settings>``, where the settings are a JSON object:
+Run as ``python -P worker.py <settings> <command>``. The command is what Lambda's own interpreter would get: the path
+of its client, or, from a function's wrapper script, ``-m <module>``. The settings are a JSON object:
 
 - ``handler``: the function's entry;
 - ``paths``: the unpacked code and layers, in the order in which modules are looked for;
@@ -29,6 +30,8 @@ from pathlib import Path
 from types import ModuleType
 
 PR_SET_PDEATHSIG = 1
+LAYERS = "/opt/python"
+"""Where Lambda unpacks the modules of layers."""
 
 
 class InstalledModules(MetaPathFinder):
@@ -108,6 +111,25 @@ def put_clock_ahead(seconds: float) -> None:
     time.time_ns = lambda: real_time_ns() + round(seconds * 1e9)
 
 
+def run(command: Sequence[str], handler: str, paths: Sequence[str]) -> None:
+    """Run what Lambda's interpreter is told to, with the modules that it would find.
+
+    Lambda's client looks into the code and the layers by itself. What a wrapper script starts in place of it looks
+    where PYTHONPATH says, so that the script has to name them: ``/opt/python`` stands for the layers.
+    """
+    if command[0] != "-m":
+        sys.path[:0] = paths
+        sys.argv[:] = ["awslambdaric", handler]
+        runpy.run_module("awslambdaric", run_name="__main__")
+        return
+    if LAYERS in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        sys.path[:0] = paths[1:]
+    if paths[0] in sys.path:  # first, as PYTHONPATH has it
+        sys.path.insert(0, paths[0])
+    sys.argv[:] = list(command[1:])
+    runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+
+
 def main() -> None:
     """Become the function."""
     settings = json.loads(sys.argv[1])
@@ -118,9 +140,7 @@ def main() -> None:
         use_python_client()
     if settings["installed"] is not None:
         sys.meta_path.insert(0, InstalledModules(settings["installed"], third_party_folders()))
-    sys.path[:0] = settings["paths"]
-    sys.argv[:] = ["awslambdaric", settings["handler"]]
-    runpy.run_module("awslambdaric", run_name="__main__")
+    run(sys.argv[2:], settings["handler"], settings["paths"])
 
 
 if __name__ == "__main__":

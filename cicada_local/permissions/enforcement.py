@@ -134,6 +134,23 @@ def service_may_invoke(service: str, function_arn: str, source_arn: str) -> bool
     return evaluate(statements, required) is Effect.ALLOW
 
 
+def everybody_may_invoke_by_url(function_arn: str, auth_type: str) -> bool:
+    """Whether a function's own policy lets everybody invoke it through its URL.
+
+    Since October 2025 that takes both actions: AWS Lambda Developer Guide, "Control access to Lambda function URLs".
+
+    Args:
+        function_arn: the function.
+        auth_type: the URL's.
+    """
+    needed = (
+        Required("lambda:InvokeFunctionUrl", function_arn, {"lambda:functionurlauthtype": (auth_type,)}),
+        Required("lambda:InvokeFunction", function_arn, {"lambda:invokedviafunctionurl": ("true",)}),
+    )
+    statements = [one for one in function_policy(function_arn) if one.names("AWS", ())]
+    return all(evaluate(statements, one) is Effect.ALLOW for one in needed)
+
+
 def service_may(service: str, action: str, resource: str, source_arn: str = "") -> bool:
     """Whether a queue's or topic's own policy lets a service act on it.
 
@@ -153,4 +170,12 @@ def service_may(service: str, action: str, resource: str, source_arn: str = "") 
     return evaluate((one for one in statements if one.names("Service", (service,))), required) is Effect.ALLOW
 
 
-__all__ = ["Enforcement", "TokenInvalid", "decide", "role_allows", "service_may", "service_may_invoke"]
+__all__ = [
+    "Enforcement",
+    "TokenInvalid",
+    "decide",
+    "everybody_may_invoke_by_url",
+    "role_allows",
+    "service_may",
+    "service_may_invoke",
+]
