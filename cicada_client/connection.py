@@ -29,6 +29,11 @@ _UNAUTHORIZED_STATUS = frozenset({401, 403})
 class TransportClosed(Exception):
     """The connection is closed, or could not be opened this time; the message says why."""
 
+    def __init__(self, message: str = "", *, status: int | None = None) -> None:
+        """``status``: of the HTTP response with which the server refused the connection, if it did."""
+        super().__init__(message)
+        self.status = status
+
 
 class Transport(Protocol):
     """An open connection that carries text frames."""
@@ -72,10 +77,10 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except InvalidStatus as error:
         status = error.response.status_code
         if status in _UNAUTHORIZED_STATUS:
-            raise Unauthorized(_unauthorized(status, token)) from error
+            raise Unauthorized(_unauthorized(status, token), status=status) from error
         if 400 <= status < 500 and status not in _TRANSIENT_STATUS:
             raise ConnectionRefused(f"no Cicada deployment at this URL (HTTP {status})") from error
-        raise TransportClosed(f"the server answered HTTP {status}") from error
+        raise TransportClosed(f"the server answered HTTP {status}", status=status) from error
     except InvalidURI as error:
         raise ConnectionRefused(f"{url} is not a WebSocket URL") from error
     except ssl.SSLCertVerificationError as error:

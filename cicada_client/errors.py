@@ -40,7 +40,12 @@ class ConnectionRefused(ClientError):
 
 
 class Unauthorized(ConnectionRefused):
-    """The token is missing or not accepted."""
+    """The token is missing or not accepted, or its user is not let in."""
+
+    def __init__(self, message: str = "", *, status: int = 401) -> None:
+        """``status``: the server's, 401 for a token and 403 for a user or an origin."""
+        super().__init__(message)
+        self.status = status
 
 
 class NotSignedIn(ConnectionRefused):

@@ -11,7 +11,16 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "cicada" / "python"
 INSTALLED = ("cicada", "cicada_cli", "cicada_client", "cicada_evaluation")
 """What the wheel installs."""
-_OTHERS = ("benchmarks", "cicada_deploy", "cicada_local", "lambdas", "stacks", "supply_chain", "training")
+_OTHERS = (
+    "benchmarks",
+    "cicada_deploy",
+    "cicada_http",
+    "cicada_local",
+    "lambdas",
+    "stacks",
+    "supply_chain",
+    "training",
+)
 
 
 def _modules() -> dict[str, Path]:
