@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos drill load lint lock sbom audit release bench bootstrap deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos drill load lint lock sbom audit release bench packages bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -61,6 +61,7 @@ lint: setup ## check style and types
 	@MYPYPATH=lambdas/agent_tools $(VENV)/python -m mypy lambdas/agent_tools/*.py
 	@MYPYPATH=lambdas/answer $(VENV)/python -m mypy lambdas/answer/*.py
 	@MYPYPATH=lambdas/message_processor $(VENV)/python -m mypy lambdas/message_processor/*.py
+	@node_modules/.bin/tsc -p packages/tsconfig.json
 
 lock: setup ## compile the locks after a requirement has changed (docs/supply-chain.md)
 	@$(VENV)/python -m supply_chain.lock
@@ -83,6 +84,9 @@ bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.capacity
 	@$(VENV)/python -m benchmarks.semantic_cache
 	@$(VENV)/python -m benchmarks.first_chunk
+
+packages: setup ## build the npm packages cicada-client and cicada-chat into dist/
+	@node packages/build.mjs
 
 bootstrap: setup ## prepare your AWS account for the CDK, once for each Region (docs/deploy.md)
 	@$(VENV)/python -m cicada_deploy bootstrap $(ARGS)

@@ -121,4 +121,9 @@ export class Chat {
     this.#connection?.check();
     this.#connection?.attend(!document.hidden);
   }
+
+  /** Close the connection. Answers under way go on at the server. */
+  close() {
+    this.#connection?.close();
+  }
 }

@@ -59,6 +59,7 @@ export class Connection {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #shown = "";
+  #isClosed = false;
 
   /**
    * @param {string} url
@@ -162,6 +163,13 @@ export class Connection {
   /** The connection is needed: open it now if it is not. */
   start() {
     this.#settle();
+  }
+
+  /** Close the connection for good. */
+  close() {
+    this.#isClosed = true;
+    this.#drop();
+    this.#timers.clear(this.#timer);
   }
 
   // --- the socket ---
@@ -299,6 +307,7 @@ export class Connection {
 
   /** Do what is due, say what has changed, and wait for what comes next. */
   #settle() {
+    if (this.#isClosed) return;
     this.#tick();
     this.#tell();
     this.#timers.clear(this.#timer);

@@ -15,7 +15,16 @@ export const MAX_EPISODES = 20;
 /**
  * @typedef {"hybrid" | "rag" | "cag" | "direct" | "profile_agent" | "theory_agent" | string} Strategy
  *
- * @typedef {{ action: "ask", requestId: string, query: string, sessionId?: string, episodes?: string[] }} Ask
+ * @typedef {object} Ask
+ * @property {"ask"} action
+ * @property {string} requestId
+ * @property {string} query
+ * @property {string} [sessionId]
+ * @property {string[]} [collections]
+ * @property {string[]} [episodes]
+ * @property {string[]} [documents]
+ * @property {string[]} [sections]
+ * @property {number} [topK]
  * @typedef {{ action: "resume", requestId: string, after: number }} Resume
  * @typedef {{ action: "cancel", requestId: string }} Cancel
  * @typedef {{ action: "ping" }} Ping

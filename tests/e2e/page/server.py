@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -136,8 +137,11 @@ class ScriptedServer:
         wire: Wire | None = None,
         config: dict[str, Any] | None = None,
         headers: bool = False,
+        folder: Path | None = None,
     ) -> None:
         """Answer each question of ``scripts`` as it says; ``config`` is added to the page's ``config.json``.
+
+        ``folder``: what the static host shows in place of the page; its ``deployment.json`` names the server.
 
         ``headers``: whether the static host sends those of ``headers.json``, as it should.
         """
@@ -156,6 +160,7 @@ class ScriptedServer:
         self._scripts = scripts
         self._config = config or {}
         self._headers = headers
+        self._folder = page_bundle() if folder is None else folder
         self._logs: dict[str, _Log] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._released = 0
@@ -402,11 +407,11 @@ class ScriptedServer:
             protocol_version = "HTTP/1.1"
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(*args, directory=str(page_bundle()), **kwargs)
+                super().__init__(*args, directory=str(server._folder), **kwargs)
 
             def do_GET(self) -> None:
                 path = self.path.partition("?")[0]
-                if path == f"{PREFIX}config.json":
+                if path in (f"{PREFIX}config.json", f"{PREFIX}deployment.json"):
                     self._config()
                 elif path.startswith(PREFIX):
                     self.path = "/" + path.removeprefix(PREFIX)

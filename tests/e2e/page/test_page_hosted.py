@@ -6,7 +6,7 @@ from tests.e2e.page.asking import ask, connected, wait_for_phase
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import ANSWER, QUESTION, WHOLE
 
-FOREIGN = "store.js"
+FOREIGN = "page.css"
 """Shown as text, it is a document without a policy of its own."""
 
 
