@@ -1,4 +1,5 @@
-"""The wheel: what it holds, and that it works in an environment that has nothing else, against the deployed thing."""
+"""The wheel: what it holds, and that the client and the command work in environments that have nothing else, against
+the deployed thing."""
 
 from __future__ import annotations
 
@@ -60,45 +61,51 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def environment(wheel, tmp_path_factory):
+def with_client(wheel, tmp_path_factory):
+    """The programs of an environment that has ``cicada[client]``."""
+    return installed(wheel, "client", tmp_path_factory.mktemp("client"))
+
+
+@pytest.fixture(scope="module")
+def with_command(wheel, tmp_path_factory):
+    """The programs of an environment that has ``cicada[cli]``."""
+    return installed(wheel, "cli", tmp_path_factory.mktemp("command"))
+
+
+def installed(wheel, extra, folder):
     """A virtual environment with the wheel and what it requires, in the versions of the lock."""
-    folder = tmp_path_factory.mktemp("environment")
     versions = folder / "versions.txt"
     versions.write_text("".join(f"{one.name}=={one.version}\n" for one in read_lock(lock_of(MAIN))))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    pip(
-        *(
-            "--python",
-            str(folder / "venv"),
-            "install",
-            "--no-compile",
-            "--only-binary",
-            ":all:",
-            "--constraint",
-            str(versions),
-        ),
-        str(wheel),
-    )
+    where = ("--python", str(folder / "venv"), "install", "--no-compile", "--only-binary", ":all:")
+    pip(*where, "--constraint", str(versions), f"{wheel}[{extra}]")
     return folder / "venv" / "bin"
 
 
 @pytest.fixture
-def run(environment, tmp_path):
-    """Run a program of the environment in a folder outside of the repository, without a path to it."""
+def run(with_command, tmp_path):
+    """Run a program beside the command."""
+    return lambda program, *words, **variables: run_in(tmp_path, with_command / program, *words, **variables)
 
-    def run(program, *words, **variables):
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
-        return subprocess.run(
-            [environment / program, *words],
-            env=kept | variables,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
 
-    return run
+@pytest.fixture
+def run_beside_client(with_client, tmp_path):
+    """Run a program where only the client is installed."""
+    return lambda program, *words, **variables: run_in(tmp_path, with_client / program, *words, **variables)
+
+
+def run_in(folder, *words, **variables):
+    """Run a program in a folder outside of the repository, without a path to it."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
+    return subprocess.run(
+        words,
+        env=kept | variables,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def pip(*words):
@@ -130,8 +137,13 @@ def test_the_command_answers(run, cloud, issuer, user):
     assert "thirteen" in done.stdout
 
 
-def test_the_python_client_answers(run, cloud, issuer, user):
-    done = run("python", "-c", ASK, cloud.websocket_url, issuer.token(user), QUESTION)
+def test_the_python_client_answers_without_the_packages_of_the_command(run_beside_client, cloud, issuer, user):
+    done = run_beside_client("python", "-c", IMPORT_ALL, "cicada_client")
+    assert (done.returncode, json.loads(done.stdout)) == (0, [])
+    done = run_beside_client("cicada", "--version")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "cicada: the command needs the extra cli: pip install '.[cli]' in Cicada's repository\n"
+    done = run_beside_client("python", "-c", ASK, cloud.websocket_url, issuer.token(user), QUESTION)
     assert done.returncode == 0, done.stderr
     assert "thirteen" in done.stdout
 

@@ -22,7 +22,8 @@ BASE = [Requirement(text) for text in PROJECT["dependencies"]]
 EXTRAS = {name: [Requirement(text) for text in texts] for name, texts in PROJECT["optional-dependencies"].items()}
 LOCKED = {package.name: package.version for package in read_lock(lock_of(MAIN))}
 DISTRIBUTIONS = importlib.metadata.packages_distributions()
-COMMAND = [name for name in MODULES if name.split(".")[0] in ("cicada_cli", "cicada_client", "cicada_evaluation")]
+CLIENT = [name for name in MODULES if name.split(".")[0] == "cicada_client"]
+COMMAND = [name for name in MODULES if name.split(".")[0] in ("cicada_cli", "cicada_evaluation")]
 
 
 def brought_by(requirements: Iterable[Requirement]) -> set[str]:
@@ -50,8 +51,13 @@ def test_the_tested_version_is_one_that_may_be_installed(requirement: Requiremen
     assert requirement.specifier.contains(LOCKED[canonicalize_name(requirement.name)])
 
 
-def test_the_command_and_the_client_need_an_extra_for_pdf_files_and_for_measures_alone() -> None:
-    assert needed_by(COMMAND) - brought_by(BASE) == {"pypdf", "ir-measures"}
+def test_the_base_is_what_the_client_needs() -> None:
+    assert needed_by(CLIENT) == {canonicalize_name(one.name) for one in BASE}
+    assert EXTRAS["client"] == []
+
+
+def test_the_command_needs_its_extra_and_others_for_pdf_files_and_measures_alone() -> None:
+    assert needed_by(COMMAND) - brought_by([*BASE, *EXTRAS["cli"]]) == {"pypdf", "ir-measures"}
     assert "pypdf" in brought_by(EXTRAS["pdf"])
     assert "ir-measures" in brought_by(EXTRAS["eval"])
 

@@ -39,3 +39,14 @@ def test_the_same_locks_give_the_same_bytes_in_another_process(tmp_path: Path) -
     other = tmp_path / "other"
     subprocess.run([sys.executable, "-c", code, str(other)], check=True, cwd=ROOT, env=environment)
     assert {path.name: path.read_bytes() for path in other.iterdir()} == mine
+
+
+def test_the_client_brings_neither_numpy_nor_a_client_of_aws() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('boto3', 'botocore', 'numpy', 'rich'), None))\n"
+        "import importlib, pkgutil, cicada_client\n"
+        "for one in pkgutil.walk_packages(cicada_client.__path__, 'cicada_client.'): importlib.import_module(one.name)"
+    )
+    path = f"{ROOT}{os.pathsep}{ROOT / 'layers' / 'cicada' / 'python'}"
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": path}, check=True)
