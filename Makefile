@@ -60,6 +60,7 @@ lint: setup ## check style and types
 	@$(VENV)/python -m mypy
 	@MYPYPATH=lambdas/agent_tools $(VENV)/python -m mypy lambdas/agent_tools/*.py
 	@MYPYPATH=lambdas/answer $(VENV)/python -m mypy lambdas/answer/*.py
+	@MYPYPATH=lambdas/corpus $(VENV)/python -m mypy lambdas/corpus/*.py
 	@MYPYPATH=lambdas/message_processor $(VENV)/python -m mypy lambdas/message_processor/*.py
 	@node_modules/.bin/tsc -p packages/tsconfig.json
 

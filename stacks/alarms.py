@@ -260,8 +260,11 @@ class Alarms(Construct):
         faults: dict[str, tuple[str, dict[str, cloudwatch.IMetric]]] = {
             "DeadLetters": ("Some uploads were not heard of", {"messages": queue}),
             "MessagesFailed": (
-                "The message processor failed on some frames",
-                {"failed": _errors(answering.message_processor.function)},
+                "The message processor, or the function for the corpus, failed on some frames",
+                {
+                    "failed": _errors(answering.message_processor.function),
+                    "corpus": _errors(answering.corpus.function),
+                },
             ),
             "GatewayFailed": (
                 "The API got no valid response from a function, or refused frames for clients",

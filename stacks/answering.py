@@ -11,6 +11,7 @@ from constructs import Construct
 from stacks import guardrail
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
+from stacks.corpus import Corpus
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction, Functions
@@ -27,7 +28,7 @@ PROCESSOR_TIMEOUT_S = 25
 
 class AnsweringStack(Stack):
     """Message processor, answer worker, what closes exhausted requests and takes up lost ones, the answer workflow, the
-    index's upkeep."""
+    function for the corpus, the index's upkeep."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
@@ -81,6 +82,7 @@ class AnsweringStack(Stack):
         reads = ("BatchGetItem", "ConditionCheckItem", "GetItem", "Query")
         self._allow_log(self.message_processor, *reads, "DeleteItem", "PutItem", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
+        self.corpus = Corpus(self, "Corpus", settings=settings, data=data, layers=layers)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)
         if settings.agents.adapter == "classic":

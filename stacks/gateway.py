@@ -15,6 +15,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cicada import __version__
+from cicada.protocol.actions import CorpusAction, actions_of
 from stacks.alarms import Alarms
 from stacks.answering import AnsweringStack
 from stacks.dashboard import OperatorsDashboard
@@ -81,7 +82,7 @@ class GatewayStack(Stack):
             id: the stack's name.
             settings: the deployer's.
             data: the stack with the bare API.
-            answering: the stack with the message processor.
+            answering: the stack with the message processor, and what reads the corpus.
             ingest: the stack that the alarms watch too.
             issuer: whose tokens are accepted; None lets everybody in.
             stack: the CDK's own properties.
@@ -98,6 +99,10 @@ class GatewayStack(Stack):
         routes.add("$connect", connection, to_connection, authorizer=authorizer)
         routes.add("$disconnect", connection, to_connection)
         routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
+        corpus = answering.corpus.function
+        to_corpus = routes.integrate("ToCorpus", corpus)
+        for action in actions_of(CorpusAction):
+            routes.add(action, corpus, to_corpus, replies=True)
         access_log = log_group(self, "AccessLogs", settings=settings, key=data.encryption_key)
         stage = self._stage(routes.deploy(), access_log)
         if page is not None:  # it is told of the API when that can be called

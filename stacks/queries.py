@@ -26,8 +26,8 @@ MAX_CHARS, MAX_GROUPS = 10_000, 50
 """What CloudWatch keeps of a query at most, and how many log groups it reads."""
 MOST_ROWS = 200
 
-TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
-"""The functions whose lines carry a request's id."""
+TELLERS = ("message_processor", "answer", "corpus", "exhausted", "recovery_sweep")
+"""The functions whose lines carry the id of a request or a call."""
 _INGEST = ("ingest_start", "ingest_plan", "ingest_document", "ingest_commit")
 _INTEGRATORS = (
     "enrich_schema",
@@ -205,7 +205,7 @@ CATALOGUE = (
         "FramesQuery",
         "Refused frames",
         "Which frames were refused and why: no message of the protocol, or a session that is no longer valid",
-        ("message_processor",),
+        ("message_processor", "corpus"),
         _query(
             'filter message = "frame refused"',
             "stats count(*) as frames, count_distinct(connection_id) as connections, latest(@timestamp) as last_at "

@@ -78,7 +78,7 @@ class Routes(Construct):
         """Add a route.
 
         Args:
-            key: one of API Gateway's own, such as ``$connect``.
+            key: an action, or one of API Gateway's own, such as ``$connect``.
             function: what it leads to.
             integration: the function's.
             authorizer: decides who may pass; API Gateway allows one on ``$connect`` only.

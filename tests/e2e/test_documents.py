@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
@@ -174,6 +175,32 @@ def test_a_summary_is_made_once(shelf: Shelf, report: dict[str, Any]) -> None:
     assert first["summary"] == second["summary"] != ""
 
 
+def test_the_corpus_is_listed_searched_and_read_with_its_files(
+    connect: Any, shelf: Shelf, report: dict[str, Any]
+) -> None:
+    socket = connect()
+    (listed,) = (one for one in told(socket, "collections", "collections")["collections"] if one["name"] == shelf.name)
+    assert (listed["documents"], listed["upload"]) == (6, False)
+    documents = told(socket, "documents", "documents", collection=shelf.name)["documents"]
+    manual = next(one for one in documents if one["source"] == "keepers-manual.pdf")
+    assert {one["original"] for one in documents} == {True}
+    best = told(socket, "search", "found", query="trim the wick", documents=["keepers-manual.pdf"])["sources"][0]
+    read = told(socket, "read", "passages", passageId=best["passageId"], collection=shelf.name, before=30, after=30)
+    assert len(read["passages"]) == manual["passages"]
+    assert read["passages"][read["at"]]["text"] == best["text"]
+    with urlopen(read["document"]["original"]["url"], timeout=30) as file:
+        assert file.read().startswith(b"%PDF")
+
+
+def told(socket: Any, action: str, kind: str, **fields: Any) -> dict[str, Any]:
+    """The reply of an action about the corpus."""
+    request_id = str(uuid4())
+    socket.send(action, requestId=request_id, **fields)
+    reply: dict[str, Any] = socket.until(kind, "error", request_id=request_id)
+    assert reply["type"] == kind, reply
+    return reply
+
+
 def test_a_collection_for_some_does_not_exist_for_others(connect: Any, shelf: Shelf, report: dict[str, Any]) -> None:
     """Neither for functions nor for who asks, from the next call on."""
     where = {"filters": {"collections": [shelf.name]}}
@@ -198,6 +225,7 @@ def test_a_collection_for_some_does_not_exist_for_others(connect: Any, shelf: Sh
         end = connect().answer(question, collections=[shelf.name])[-1]
         assert (end["type"], end["code"]) == ("error", "collection_unknown")
         assert shelf.name not in end["known"]
+        assert shelf.name not in json.dumps(told(connect(), "collections", "collections"))
     finally:
         shelf.declare_readers()
     assert shelf.call("facets", **where)["total"] == before

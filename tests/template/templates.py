@@ -23,6 +23,7 @@ UNSTAGED = {"aws:cdk:disable-asset-staging": True}
 FUNCTIONS = {
     "message_processor": "MessageProcessor",
     "answer": "Answer",
+    "corpus": "CorpusReader",
     "exhausted": "Exhausted",
     "recovery_sweep": "RecoverySweep",
     "index_maintenance": "IndexMaintenanceWorker",

@@ -52,7 +52,7 @@ def test_s3_vectors_gets_an_index_of_the_models_dimensions(full: Synthesis) -> N
         assert resource.rest["DeletionPolicy"] == "Delete"
 
 
-SEARCHERS = ("answer", "enrich_schema", "retrieve")
+SEARCHERS = ("answer", "corpus", "enrich_schema", "retrieve")
 """The functions that search with the deployment's engine."""
 
 

@@ -12,6 +12,7 @@ from cicada.rights import ConfiguredAccess
 from cicada.settings import (
     AnswerSettings,
     AuthorizerSettings,
+    CorpusSettings,
     DeliverySettings,
     IndexMaintenanceSettings,
     MessageProcessorSettings,
@@ -56,7 +57,7 @@ def test_the_log_level_reaches_the_logger(full: Synthesis) -> None:
 
 
 def test_a_frame_is_answered_before_api_gateway_gives_up(shipped: Synthesis) -> None:
-    for folder in ("message_processor", "connection", "authorizer"):
+    for folder in ("message_processor", "corpus", "connection", "authorizer"):
         assert shipped.function(folder).properties["Timeout"] < 29
 
 
@@ -99,7 +100,7 @@ def test_rules_of_access_reach_every_function_that_reads_and_the_command_line(
     shipped: Synthesis, full: Synthesis
 ) -> None:
     wanted = ConfiguredAccess(default="nobody", collections={"script": ("readers",)})
-    reading = ("answer", "retrieve", "facets", "graph_query", "get_document_summary", "enrich_schema")
+    reading = ("answer", "corpus", "retrieve", "facets", "graph_query", "get_document_summary", "enrich_schema")
     for told in (
         *(full.environment(folder)["ACCESS"] for folder in reading),
         full.template("Gateway")["Outputs"]["Access"]["Value"],
@@ -175,6 +176,7 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
     read = {
         "message_processor": callback | {name.upper() for name in MessageProcessorSettings.model_fields},
         "answer": callback | {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in AnswerSettings.model_fields},
+        "corpus": {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in CorpusSettings.model_fields},
         "exhausted": callback | {name.upper() for name in DeliverySettings.model_fields},
         "recovery_sweep": callback | {name.upper() for name in RecoverySettings.model_fields},
         "index_maintenance": {"OPENBLAS_NUM_THREADS"}

@@ -30,17 +30,20 @@ def test_frames_are_told_apart_by_their_action(each: Synthesis) -> None:
 
 
 def test_every_frame_reaches_the_message_processor(each: Synthesis) -> None:
-    assert routes(each).keys() == {"$connect", "$disconnect", "$default"}
+    corpus = {"collections", "documents", "search", "read"}
+    assert routes(each).keys() == {"$connect", "$disconnect", "$default", *corpus}
+    assert len({target(each, action) for action in corpus}) == 1
+    assert "CorpusReader" in target(each, "search")
     assert "MessageProcessorFunction" in target(each, "$default")
     assert target(each, "$connect") == target(each, "$disconnect") == f"<{each.function('connection').id}.Arn>"
 
 
-def test_what_the_message_processor_returns_is_the_reply_frame(each: Synthesis) -> None:
-    default = routes(each)["$default"]
-    assert default.properties["RouteResponseSelectionExpression"] == "$default"
-    response = each.one("AWS::ApiGatewayV2::RouteResponse").properties
-    assert response["RouteResponseKey"] == "$default"
-    assert response["RouteId"] == {"Ref": default.id}
+def test_what_a_function_returns_for_a_frame_is_the_reply_frame(each: Synthesis) -> None:
+    replying = {key: route for key, route in routes(each).items() if key not in ("$connect", "$disconnect")}
+    assert {route.properties["RouteResponseSelectionExpression"] for route in replying.values()} == {"$default"}
+    responses = [one.properties for one in each.resources("AWS::ApiGatewayV2::RouteResponse")]
+    assert {one["RouteResponseKey"] for one in responses} == {"$default"}
+    assert {one["RouteId"]["Ref"] for one in responses} == {route.id for route in replying.values()}
 
 
 def test_integrations_use_all_the_time_that_api_gateway_grants(each: Synthesis) -> None:

@@ -132,7 +132,7 @@ def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
 def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, days in ((shipped, 30), (full, 14)):
         groups = list(synthesis.resources("AWS::Logs::LogGroup"))
-        assert len(groups) == 23  # twenty functions, two workflows, the access log
+        assert len(groups) == 24  # twenty-one functions, two workflows, the access log
         for group in groups:
             assert group.properties["RetentionInDays"] == days
             assert group.rest["DeletionPolicy"] == "Delete"

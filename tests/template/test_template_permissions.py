@@ -10,7 +10,7 @@ import pytest
 from cicada.index.access_rules import ACCESS_KEY
 from cicada_local.permissions.requirements import CONDITION_KEYS
 from stacks.findings import flat
-from stacks.keys import TABLE_WRITER
+from stacks.keys import OBJECT_READER, TABLE_READER, TABLE_WRITER
 from tests.template.templates import FUNCTIONS, Synthesis, as_list
 
 HERE = "<AWS::Region>:<AWS::AccountId>"
@@ -43,6 +43,22 @@ def test_the_message_processor(shipped: Synthesis) -> None:
         ("states:StartExecution", f"<{shipped.machine('Workflow').id}>"),
         ("execute-api:ManageConnections", CONNECTIONS),
     }
+
+
+def test_the_reader_of_the_corpus_changes_nothing(shipped: Synthesis, full: Synthesis) -> None:
+    granted = {
+        ("dynamodb:BatchGetItem", TABLE),
+        ("dynamodb:GetItem", TABLE),
+        ("s3:GetObject", f"{BUCKET}/index/*"),
+        ("s3:GetObject", f"{BUCKET}/incoming/*"),
+        ("s3:ListBucket", BUCKET),
+    }
+    found = allowed(shipped, "corpus") - XRAY - own_logs(shipped, "corpus")
+    assert granted <= found
+    assert {action for action, _ in found - granted} == {"bedrock:InvokeModel"}
+    assert all("embed" in resource for action, resource in found if action == "bedrock:InvokeModel")
+    of_all = {action for action, _ in allowed(full, "corpus")}
+    assert not {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "s3:PutObject"} & of_all
 
 
 def test_the_answer_worker(shipped: Synthesis) -> None:
@@ -230,7 +246,7 @@ def test_a_key_of_ones_own_is_used_by_those_who_read_the_table_or_write_the_inde
     }
     assert users == {
         *("message_processor", "answer", "exhausted", "recovery_sweep", "index_maintenance"),
-        *("ingest_plan", "ingest_document", "ingest_commit", "record_settings"),
+        *("corpus", "ingest_plan", "ingest_document", "ingest_commit", "record_settings"),
         *("retrieve", "index_document", "get_document_summary", "graph_query", "facets", "enrich_schema"),
     }
 
@@ -239,6 +255,7 @@ KEY_USES = {
     "reads objects": {"kms:Decrypt"},
     "writes objects": {"kms:Decrypt", "kms:GenerateDataKey"},
     "writes the table": set(TABLE_WRITER),
+    "reads objects and the table": {*OBJECT_READER, *TABLE_READER},
 }
 
 
@@ -250,6 +267,8 @@ def test_a_key_of_ones_own_encrypts_for_those_who_write_only(full: Synthesis) ->
             if "dynamodb:PutItem" in actions
             else "writes objects"
             if "s3:PutObject" in actions
+            else "reads objects and the table"
+            if "dynamodb:GetItem" in actions
             else "reads objects"
         )
         used = {action for action in actions if action.startswith("kms:")}

@@ -23,6 +23,7 @@ AARCH64 = 183
 IMPORTS = {
     "message_processor": {"aws_lambda_powertools", "pydantic"},
     "answer": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer", "rapidfuzz"},
+    "corpus": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
     "exhausted": {"aws_lambda_powertools", "pydantic"},
     "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
@@ -63,7 +64,7 @@ def test_numpy_is_carried_only_by_those_who_read_the_index(shipped: Synthesis) -
         folder for folder in FUNCTIONS if any((layer / "python" / "numpy").exists() for layer in shipped.layers(folder))
     }
     assert carriers == {
-        *("answer", "index_maintenance", "ingest_plan", "ingest_document", "ingest_commit"),
+        *("answer", "corpus", "index_maintenance", "ingest_plan", "ingest_document", "ingest_commit"),
         *("retrieve", "index_document", "get_document_summary", "extract_citations", "graph_query", "facets"),
         "enrich_schema",
     }

@@ -56,7 +56,9 @@ and, if an attempt's worker wrote it, ``strategy``:
 - ``kept``: where (cache, conversation)
 """
 
-NOT_FAULTS = ("answer_blocked", "cancelled", "collection_unknown", "episode_unknown")
+NOT_FAULTS = (
+    *("answer_blocked", "cancelled", "collection_unknown", "document_unknown", "episode_unknown", "section_unknown"),
+)
 """The codes that a request can end with although nothing failed."""
 
 MOST_LINES = 10_000

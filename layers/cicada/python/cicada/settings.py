@@ -86,6 +86,26 @@ class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 
 
+class CorpusSettings(DeliverySettings):
+    """For the function that lists, searches and reads the corpus."""
+
+    index_bucket: str
+    access: Json[ConfiguredAccess] = ConfiguredAccess()
+    """Who may read which collections, as far as the deployment's settings say it."""
+    embedding_model_id: str
+    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
+    top_k: Annotated[int, Field(ge=1, le=100)] = DEFAULT_TOP_K
+    min_score: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_SCORE
+    retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
+    s3_vectors_index_arn: str = ""
+    kendra_index_id: str = ""
+    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
+    usage_limits: Json[UsageLimits] = UsageLimits()
+    """The limits on use; none where it is not set."""
+    auth: Literal["jwt", "none"] = "jwt"
+    """``none`` is for the local cloud only; the stacks reject it elsewhere."""
+
+
 class AuthorizerSettings(Environment):
     """For the authorizer."""
 

@@ -11,7 +11,7 @@ from cicada.answering.grounding import degradations
 from cicada.answering.prompt import number_sources
 from cicada.answering.reply_pages import PAGE_BYTES, bytes_of, fitting, json_bytes, page_of
 from cicada.attempts.frame_limits import fit_sources
-from cicada.errors import CicadaError, IndexMissing, PassageUnknown
+from cicada.errors import CicadaError, IndexMissing, PassageUnknown, Unauthorized
 from cicada.identity import Caller
 from cicada.index.access_rules import AccessRulesStore
 from cicada.index.loaded_index import LoadedIndex
@@ -81,9 +81,14 @@ class CorpusApi:
     time_left_s: Callable[[], float] = lambda: float("inf")
 
     def handle(self, action: CorpusAction, caller: Caller) -> Reply:
-        """Carry out an action. One that fails is refused in the reply."""
+        """Carry out an action. One that fails is refused in the reply.
+
+        Raises Unauthorized if the caller's tokens were revoked, which is looked at here for a search only.
+        """
         try:
             return self._carry_out(action, caller)
+        except Unauthorized:
+            raise
         except CicadaError as error:
             logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
             return Refused.of(error, action.request_id)

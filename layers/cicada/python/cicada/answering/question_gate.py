@@ -1,4 +1,7 @@
-"""Lets a question in: creates its request, unless the asker's access was revoked or a limit on use is reached."""
+"""Lets a question in: creates its request, unless the asker's access was revoked or a limit on use is reached.
+
+A search without an answer is let in by the same limits, and counts nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from cicada.identity import Caller
 from cicada.revocation import marker_place, not_before_of, refuse_issued_up_to
 from cicada.settings import MessageProcessorSettings
 from cicada.usage.accounts import HOLD_S, ItemKey, Window
-from cicada.usage.limits import MICRO, UNLIMITED, UsageLimits
+from cicada.usage.limits import MICRO, UNLIMITED, LimitName, UsageLimits
 from cicada.usage.reservations import Amount, Asker, Bound, bounds, limit_keys, reserve, use_keys
 
 TRIES = 8
@@ -96,16 +99,7 @@ class QuestionGate:
 
     def _look(self, asker: Asker, window: Window, caller: Caller) -> tuple[tuple[Bound, ...], Items]:
         """Everybody whose limits hold for the question, and the items that count their use; usually by one call."""
-        marker = [marker_place(caller.subject)] if self.revocable else []
-        expected = use_keys(bounds(self.limits, asker, {}), window)
-        asked = [*marker, *limit_keys(self.limits, asker), *expected]
-        items = self._read(asked)
-        if marker:
-            refuse_issued_up_to(not_before_of(items.get(marker[0])), caller)
-        several = bounds(self.limits, asker, items)
-        if more := [key for key in use_keys(several, window) if key not in asked]:
-            items |= self._read(more)  # an override sets a limit where the settings have none
-        return several, items
+        return _looked(self._read, self.limits, asker, window, caller if self.revocable else None)
 
     def _read(self, keys: Sequence[ItemKey]) -> Items:
         """Items, of which some may be held."""
@@ -156,6 +150,73 @@ class QuestionGate:
         except RequestUnknown:
             return
         raise Conflict(stored, ())
+
+
+def _looked(
+    read: Callable[[Sequence[ItemKey]], Items],
+    limits: UsageLimits,
+    asker: Asker,
+    window: Window,
+    revocable: Caller | None,
+) -> tuple[tuple[Bound, ...], Items]:
+    """Everybody whose limits hold, and the items that count their use; also whether tokens of a caller were revoked."""
+    marker = [] if revocable is None else [marker_place(revocable.subject)]
+    expected = use_keys(bounds(limits, asker, {}), window)
+    asked = [*marker, *limit_keys(limits, asker), *expected]
+    items = read(asked)
+    if revocable is not None:
+        refuse_issued_up_to(not_before_of(items.get(marker[0])), revocable)
+    several = bounds(limits, asker, items)
+    if more := [key for key in use_keys(several, window) if key not in asked]:
+        items |= read(more)  # an override sets a limit where the settings have none
+    return several, items
+
+
+COUNTED_BY_QUESTIONS: tuple[LimitName, ...] = ("requestsMinute", "requestsOpen")
+"""Limits that count questions alone: a search is none."""
+
+
+@dataclass(frozen=True)
+class SearchGate:
+    """Lets a search in, which reserves and counts nothing: it costs an embedding, a fraction of a cent's hundredth.
+
+    ``read`` reads items of the requests' table consistently, and raises StoreFault.
+    """
+
+    read: Callable[[Sequence[ItemKey]], Items]
+    _: KW_ONLY
+    limits: UsageLimits = UNLIMITED
+    revocable: bool = True
+    """Whether there are tokens that can have been revoked."""
+    on_reached: Callable[[str], None] = lambda _limit: None
+    now_s: Callable[[], float] = time.time
+
+    def admit(self, caller: Caller) -> None:
+        """Refuse a search of somebody whose tokens or cost of a day or month are used up.
+
+        Raises:
+            Unauthorized: the caller's tokens were revoked.
+            LimitReached: nothing is left, or an administrator has stopped all spending.
+            LimitsUnavailable: the limits could not be read.
+        """
+        asker, window = Asker(caller.owner, caller.groups), Window.at(self.now_s())
+        try:
+            several, items = _looked(self.read, self.limits, asker, window, caller if self.revocable else None)
+            reserve(tuple(filter(None, map(_spending, several))), items, window, LEAST, random=lambda: 0.0)
+        except StoreFault as error:
+            raise LimitsUnavailable(str(error)) from error
+        except LimitReached as reached:
+            self.on_reached(reached.limit.limit)
+            raise
+
+
+LEAST = Amount(1, 1)
+
+
+def _spending(bound: Bound) -> Bound | None:
+    """A bound's limits on tokens and cost, if it has any."""
+    left = {name: most for name, most in bound.limits.items() if name not in COUNTED_BY_QUESTIONS}
+    return replace(bound, limits=left) if left else None
 
 
 def question_gate(
