@@ -41,14 +41,17 @@ export class Calls {
   }
 
   /**
-   * Take up an action. It is due at once.
+   * Take up an action. It is due at once, in place of an earlier one of the same key.
    *
    * @param {Call} action
    * @returns {Promise<CallReply>}
    */
   add(action) {
+    const key = keyOf(action);
+    const { requestId } = action;
+    this.#end(key, { kind: "refused", requestId, code: "superseded", message: LOST, retryable: false, limit: null });
     return new Promise((resolve) => {
-      this.#pending.set(keyOf(action), { action, resolve, dueAt: -Infinity, awaited: false, tries: 0 });
+      this.#pending.set(key, { action, resolve, dueAt: -Infinity, awaited: false, tries: 0 });
     });
   }
 
@@ -94,7 +97,7 @@ export class Calls {
     );
     if (!answered) return false;
     const [key, pending] = answered;
-    const again = reply.kind === "refused" && reply.retryable && reply.code !== "profile_conflict";
+    const again = reply.kind === "refused" && reply.retryable && !reply.limit && reply.code !== "profile_conflict";
     if (again && pending.tries < this.#timing.attempts) {
       this.#sendLater(pending, now);
     } else {
@@ -132,7 +135,10 @@ export class Calls {
   }
 }
 
-/** @param {Call | CallReply} one */
+/**
+ * @param {Call | CallReply} one
+ * @returns {string}
+ */
 function keyOf(one) {
-  return "confirmationId" in one ? one.confirmationId : `${one.requestId}`;
+  return "confirmationId" in one ? `${one.confirmationId}` : `${one.requestId}`;
 }

@@ -386,5 +386,5 @@ export class Connection {
  * @returns {frame is CallReply}
  */
 function isCallReply(frame) {
-  return frame.kind === "confirmed" || frame.kind === "profile" || frame.kind === "refused";
+  return ["confirmed", "profile", "reply", "refused"].includes(frame.kind);
 }

@@ -5,7 +5,10 @@
  * read, still takes its place in the log (`type: "unknown"`), so that what follows it is shown.
  */
 
+import { amount, asObject, count, isCount, list, text } from "./fields.js";
+import { readReplyOf } from "./replies.js";
 import { safe } from "./safe.js";
+import { readLocator, readReason, readSource } from "./sources.js";
 
 export const MAX_QUERY_CHARS = 4000;
 export const MAX_FILTER_CHARS = 128;
@@ -13,6 +16,14 @@ export const MAX_FILTER_CHARS = 128;
 export const MAX_EPISODES = 20;
 
 /**
+ * @import { Json } from "./fields.js"
+ * @import { ReplyFrame } from "./replies.js"
+ * @import { Locator as PassageLocator, Reason as PassageReason, Source as PassageSource } from "./sources.js"
+ *
+ * @typedef {PassageLocator} Locator
+ * @typedef {PassageReason} Reason
+ * @typedef {PassageSource} Source
+ *
  * @typedef {"hybrid" | "rag" | "cag" | "direct" | "profile_agent" | "theory_agent" | string} Strategy
  *
  * @typedef {object} Ask
@@ -30,29 +41,9 @@ export const MAX_EPISODES = 20;
  * @typedef {{ action: "ping" }} Ping
  * @typedef {{ action: "confirm", requestId: string, confirmationId: string, accept: boolean }} ConfirmChange
  * @typedef {{ action: "profile", requestId: string, operation: "undo", id: string, version: number }} UndoChange
- * @typedef {ConfirmChange | UndoChange} Call  Answered by one reply.
+ * @typedef {{ action: string, requestId: string, [field: string]: unknown }} CorpusCall  An action of `replies.js`.
+ * @typedef {ConfirmChange | UndoChange | CorpusCall} Call  Answered by one reply.
  * @typedef {Ask | Resume | Cancel | Ping | Call} Action
- *
- * @typedef {object} Locator
- * @property {string} heading  who speaks, the document's title, or that it is the asker's own note
- * @property {string} place  the episode, the section, or the profile
- * @property {string} part  the chapter, the page, or the profile's field
- * @property {string} messageId
- * @property {{ id: string, name: string } | null} episode
- *
- * @typedef {object} Source  A retrieved passage.
- * @property {number} n  what the answer cites as `[n]`
- * @property {Locator} locator
- * @property {number} score  0 to 1
- * @property {string} text
- * @property {boolean} clipped  the text was shortened
- * @property {boolean} earlier  an earlier answer brought it, not the search
- * @property {Reason[]} why  why it is here, the weightiest first; empty where nothing is said
- *
- * @typedef {object} Reason
- * @property {string} kind  "intention", "entity", "similarity", "tool", or a later one
- * @property {string} name  of the intention, the entity or the tool
- * @property {string} matched  of an entity: the words of the question that name it
  *
  * @typedef {object} Citation  One use of one marker.
  * @property {number} n  0 where it has no number and names no passage
@@ -158,10 +149,8 @@ export const MAX_EPISODES = 20;
  * @property {string | null} requestId
  * @property {string} outcome  "done" or "declined"
  * @typedef {{ kind: "profile", requestId: string | null }} ProfileFrame  A profile as it stands after an operation.
- * @typedef {ConfirmedFrame | ProfileFrame | RefusedFrame} CallReply
- * @typedef {EventFrame | ResumedFrame | ConfirmedFrame | ProfileFrame | RefusedFrame | PongFrame | FaultFrame} Frame
- *
- * @typedef {Record<string, unknown>} Json
+ * @typedef {ConfirmedFrame | ProfileFrame | ReplyFrame | RefusedFrame} CallReply
+ * @typedef {EventFrame | ResumedFrame | ConfirmedFrame | ProfileFrame | ReplyFrame | RefusedFrame | PongFrame | FaultFrame} Frame
  */
 
 /**
@@ -240,7 +229,7 @@ function readReply(raw) {
       return { kind: "refused", requestId, code: text(raw.code), message, retryable: raw.retryable === true, limit };
     }
     default:
-      return null;
+      return readReplyOf(raw, requestId);
   }
 }
 
@@ -370,34 +359,6 @@ function readChangedField(raw) {
 }
 
 /**
- * @param {Json} raw
- * @returns {Source | null}
- */
-function readSource(raw) {
-  const n = count(raw.n);
-  if (n === null) return null;
-  const score = typeof raw.score === "number" ? Math.min(1, Math.max(0, raw.score)) : 0;
-  return {
-    n,
-    locator: readLocator(asObject(raw.locator) ?? {}),
-    score,
-    text: text(raw.text),
-    clipped: raw.clipped === true,
-    earlier: raw.origin === "cache",
-    why: list(raw.why, readReason),
-  };
-}
-
-/**
- * @param {Json} raw
- * @returns {Reason | null}
- */
-function readReason(raw) {
-  const kind = text(raw.kind);
-  return kind ? { kind, name: text(raw.name), matched: text(raw.matched) } : null;
-}
-
-/**
  * @param {Json | null} raw
  * @returns {Reused | null}
  */
@@ -433,35 +394,6 @@ function readLimit(raw) {
 
 /**
  * @param {Json} raw
- * @returns {Locator}
- */
-function readLocator(raw) {
-  if (raw.kind === "document") {
-    const page = count(raw.page);
-    return {
-      heading: text(raw.title) || text(raw.source),
-      place: text(raw.section) || text(raw.source),
-      part: page === null ? "" : `page ${page}`,
-      messageId: "",
-      episode: null,
-    };
-  }
-  if (raw.kind === "note") {
-    return { heading: "Your note", place: text(raw.profile), part: text(raw.field), messageId: "", episode: null };
-  }
-  const id = text(raw.episodeId);
-  const name = text(raw.episodeName);
-  return {
-    heading: text(raw.speaker),
-    place: name || id,
-    part: text(raw.chapterId),
-    messageId: text(raw.messageId),
-    episode: id ? { id, name } : null,
-  };
-}
-
-/**
- * @param {Json} raw
  * @returns {Citation | null}
  */
 function readCitation(raw) {
@@ -484,59 +416,4 @@ function readMetrics(raw) {
     outputTokens: amount(raw.outputTokens),
     costUsd: amount(raw.costUsd),
   };
-}
-
-/**
- * @param {unknown} value
- * @returns {Json | null}
- */
-function asObject(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? /** @type {Json} */ (value) : null;
-}
-
-/**
- * @template T
- * @param {unknown} value
- * @param {(one: Json) => T | null} read
- * @returns {T[]}
- */
-function list(value, read) {
-  const all = Array.isArray(value) ? value : [];
-  return all.flatMap((one) => {
-    const object = asObject(one);
-    const item = object && read(object);
-    return item === null ? [] : [item];
-  });
-}
-
-/**
- * @param {unknown} value
- * @returns {string}
- */
-function text(value) {
-  return typeof value === "string" ? safe(value) : "";
-}
-
-/**
- * @param {unknown} value
- * @returns {value is number}
- */
-function isCount(value) {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-/**
- * @param {unknown} value
- * @returns {number | null}
- */
-function count(value) {
-  return isCount(value) ? value : null;
-}
-
-/**
- * @param {unknown} value
- * @returns {number | null}
- */
-function amount(value) {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }

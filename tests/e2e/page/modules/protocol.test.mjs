@@ -158,3 +158,19 @@ test("the asker's own note is a source with a place of its own", () => {
   const { heading, place, part, episode } = event.sources[0].locator;
   assert.deepEqual([heading, place, part, episode], ["Your note", "Ada", "trade", null]);
 });
+
+test("replies about the corpus are read leniently", () => {
+  const read = (body) => parseFrame(JSON.stringify({ seq: 0, requestId: "r1", ...body })).reply;
+  const named = { name: "script", passages: 7, episodes: [{ id: "ep1", passages: 7 }, { passages: 1 }], sections: "none" };
+  const corpus = read({ type: "collections", indexVersion: null, collections: [named, {}], examples: ["Who?", 7], empty: false });
+  assert.deepEqual(corpus.collections.map(({ name, title, documents }) => [name, title, documents]), [["script", "script", 0]]);
+  assert.deepEqual(corpus.collections[0].episodes, [{ id: "ep1", name: "ep1", passages: 7 }]);
+  assert.deepEqual([corpus.examples, corpus.indexVersion, corpus.uploadTo, corpus.next], [["Who?"], "", [], ""]);
+  const passages = [{ passageId: "p1", text: "It rang.\u202e", locator: { kind: "script", speaker: "Ada" } }];
+  const document = { source: "a.pdf", title: null, original: { url: "https://x.example/a.pdf", expiresAtMs: 1 } };
+  const shown = read({ type: "passages", passages, document, at: 0, hasNext: true });
+  assert.deepEqual([shown.passages[0].text, shown.passages[0].locator.heading], ["It rang.", "Ada"]);
+  assert.deepEqual(shown.document, { source: "a.pdf", title: "a.pdf", original: "https://x.example/a.pdf" });
+  assert.deepEqual([shown.hasPrevious, shown.hasNext], [false, true]);
+  assert.equal(parseFrame(JSON.stringify({ seq: 0, requestId: "r1", type: "constructor" })), null);
+});
