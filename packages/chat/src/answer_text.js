@@ -1,48 +1,6 @@
-/** From an answer's text to what is drawn: plain text, and the markers in it. Nothing else is markup. */
+/** What is known of an answer's text: what its citations say of a source, and its language. */
 
-import { markersIn } from "../../client/src/markers.js";
-
-/**
- * @import { Marker } from "../../client/src/markers.js"
- * @import { Citation } from "../../client/src/protocol.js"
- *
- * @typedef {{ type: "text", text: string }} TextSegment
- * @typedef {Marker & { type: "marker" }} MarkerSegment
- * @typedef {TextSegment | MarkerSegment} Segment
- */
-
-/** The beginning of a marker whose end has not come yet. */
-const OPEN_MARKER = /\[(?:\s*#?\d[\d\s,;#&and–—-]*|[dsp][^[\]\n]{0,400})?$/i;
-
-/**
- * The part of a growing text that will stay as it is: without a marker of which only the beginning is there.
- *
- * @param {string} text
- * @returns {string}
- */
-export function settled(text) {
-  return text.replace(OPEN_MARKER, "");
-}
-
-/**
- * Split a text. Segments of a growing text stay as they are, but for the last.
- *
- * @param {string} text
- * @returns {Segment[]}
- */
-export function segmentsOf(text) {
-  /** @type {Segment[]} */
-  const segments = [];
-  let end = 0;
-  for (const marker of markersIn(text)) {
-    if (marker.numbers.length === 0) continue; // a place alone leads nowhere
-    if (marker.start > end) segments.push({ type: "text", text: text.slice(end, marker.start) });
-    segments.push({ type: "marker", ...marker });
-    end = marker.end;
-  }
-  if (end < text.length) segments.push({ type: "text", text: text.slice(end) });
-  return segments;
-}
+/** @import { Citation } from "../../client/src/protocol.js" */
 
 /**
  * What the citations say of a source: unverified if one use of it is, verified only if every use is.

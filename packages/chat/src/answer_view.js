@@ -1,27 +1,43 @@
-/** An answer's text as it grows: text nodes, and links from its markers to its sources. */
+/** An answer's text as it grows: Markdown, with links from its markers to its sources. */
 
-import { citationsOf, languageOf, segmentsOf, settled } from "./answer_text.js";
+import { citationsOf, languageOf } from "./answer_text.js";
 import { el } from "./dom.js";
 import { t } from "./i18n.js";
+import { blocksOf, treeOf } from "./markdown.js";
+import { completed } from "./markdown_stream.js";
+import { TreeView } from "./tree_view.js";
 
 /**
- * @import { MarkerSegment, Segment } from "./answer_text.js"
+ * @import { TreeNode } from "./markdown.js"
  * @import { RequestTail } from "../../client/src/tail.js"
  */
 
 /** Draws only what is new, so that what is being read, or selected, stays where it is. */
 export class AnswerView {
-  element = el("p", { class: "answer", dir: "auto" });
+  element = el("div", { class: "answer", dir: "auto" });
 
-  #text = el("span");
-  #onOpen;
-  /** @type {{ segment: Segment, linked: boolean, node: HTMLElement | Text }[]} */
-  #drawn = [];
+  #view = new TreeView(this.element);
+  #caret = el("span", { class: "caret", "aria-hidden": "true" });
+  #shown = "";
+  /** The trees that are drawn, by what they are made from. @type {Map<string, TreeNode[]>} */
+  #trees = new Map();
 
-  /** @param {(n: number, marker: HTMLElement) => void} onOpen  told of a marker that was followed */
-  constructor(onOpen) {
-    this.#onOpen = onOpen;
-    this.element.append(this.#text, el("span", { class: "caret", "aria-hidden": "true" }));
+  /**
+   * @param {object} does
+   * @param {(n: number, marker: HTMLElement) => void} does.onOpen  told of a marker that was followed
+   * @param {(text: string) => Promise<void>} does.copy
+   */
+  constructor({ onOpen, copy }) {
+    this.element.addEventListener("click", (event) => {
+      const target = event.target instanceof Element ? event.target.closest("a.marker, button.copy-code") : null;
+      if (!(target instanceof HTMLElement)) return;
+      if (target.matches("a.marker")) {
+        event.preventDefault();
+        onOpen(Number(target.dataset.n), target);
+      } else {
+        void copy(target.closest(".code")?.querySelector("code")?.textContent ?? "");
+      }
+    });
   }
 
   /**
@@ -30,10 +46,7 @@ export class AnswerView {
    */
   update(tail, anchorOf) {
     this.#drawText(tail, anchorOf);
-    this.element.lang = languageOf(tail.text);
-    for (const { segment, linked, node } of this.#drawn) {
-      if (segment.type === "marker" && linked && node instanceof HTMLElement) this.#judge(node, tail);
-    }
+    this.#judge(tail);
   }
 
   /**
@@ -41,69 +54,55 @@ export class AnswerView {
    * @param {(n: number) => string} anchorOf
    */
   #drawText({ text, sources, terminal }, anchorOf) {
-    const wanted = segmentsOf(terminal ? text : settled(text)).map((segment) => ({
-      segment,
-      linked: segment.type === "marker" && segment.numbers.some((n) => sources.has(n)),
-    }));
-    let same = 0;
-    for (; same < wanted.length && same < this.#drawn.length; same += 1) {
-      const [is, was] = [wanted[same], this.#drawn[same]];
-      if (is.segment.type !== was.segment.type || is.linked !== was.linked) break;
-      if (is.segment.text === was.segment.text) continue;
-      if (!(was.node instanceof Text) || !is.segment.text.startsWith(was.segment.text)) break;
-      was.node.appendData(is.segment.text.slice(was.segment.text.length));
-      was.segment = is.segment;
-    }
-    for (const { node } of this.#drawn.splice(same)) node.remove();
-    for (const { segment, linked } of wanted.slice(same)) {
-      const node =
-        linked && segment.type === "marker"
-          ? this.#marker(segment, (n) => (sources.has(n) ? anchorOf(n) : null))
-          : document.createTextNode(segment.text);
-      this.#drawn.push({ segment, linked, node });
-      this.#text.append(node);
-    }
-  }
-
-  /**
-   * `[1, 4]` as two links. What stands around the numbers is there for who copies the text, and not seen.
-   *
-   * @param {MarkerSegment} segment
-   * @param {(n: number) => string | null} anchorOf
-   * @returns {HTMLElement}
-   */
-  #marker({ parts }, anchorOf) {
-    const group = el("span", { class: "markers" });
-    for (const { text, n } of parts) {
-      const anchor = n === null ? null : anchorOf(n);
-      if (n === null || anchor === null) {
-        group.append(el("span", { class: n === null ? "bracket" : "marker missing" }, text));
-        continue;
-      }
-      const link = el("a", { class: "marker", href: `#${anchor}`, "data-n": String(n) }, text);
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        this.#onOpen(n, link);
-      });
-      group.append(link);
-    }
-    return group;
+    const key = `${[...sources.keys()]}`;
+    const shown = `${key} ${terminal !== null} ${text}`;
+    if (this.#shown === shown) return;
+    this.#shown = shown;
+    const drawing = {
+      anchorOf: (/** @type {number} */ n) => (sources.has(n) ? anchorOf(n) : null),
+      words: { copy: t("answer.copyCode"), table: t("answer.table") },
+    };
+    const trees = new Map();
+    const nodes = blocksOf(terminal ? text : completed(text)).flatMap((block) => {
+      const id = `${key} ${block.level} ${block.raw}`;
+      const tree = this.#trees.get(id) ?? treeOf(block, drawing);
+      trees.set(id, tree);
+      return tree;
+    });
+    this.#trees = trees;
+    this.#caret.remove();
+    this.#view.update(nodes);
+    lastOf(this.element).append(this.#caret);
+    this.element.lang = languageOf(text);
   }
 
   /**
    * Say of each link what the citations say of its source.
    *
-   * @param {HTMLElement} group
    * @param {RequestTail} tail
    */
-  #judge(group, { citations, sources }) {
-    for (const link of group.querySelectorAll("a")) {
+  #judge({ citations, sources }) {
+    for (const link of this.element.querySelectorAll("a.marker")) {
+      if (!(link instanceof HTMLElement)) continue;
       const n = Number(link.dataset.n);
       const { verdict } = citationsOf(citations, n);
       const heading = sources.get(n)?.locator.heading;
-      link.setAttribute("aria-label", [t("source.number", { n }), heading, verdict && t(`verdict.${verdict}`)].filter(Boolean).join(", "));
+      const parts = [t("source.number", { n }), heading, verdict && t(`verdict.${verdict}`)];
+      link.setAttribute("aria-label", parts.filter(Boolean).join(", "));
       if (verdict) link.dataset.verdict = verdict;
       else delete link.dataset.verdict;
     }
   }
+}
+
+/**
+ * The element in which a text goes on.
+ *
+ * @param {Element} element
+ * @returns {Element}
+ */
+function lastOf(element) {
+  const last = element.lastElementChild;
+  const goesOn = last && last === element.lastChild && !last.matches("a, br, hr, span, button, em, strong, del, p code");
+  return goesOn ? lastOf(last) : element;
 }

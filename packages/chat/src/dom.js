@@ -40,6 +40,21 @@ export function icon(name) {
 }
 
 /**
+ * Put text on the clipboard.
+ *
+ * @param {string} text
+ * @returns {Promise<boolean>} whether it is there: browsers allow it to pages of secure origins
+ */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
  * Set text only where it differs: a live region speaks up at every change, the same or not.
  *
  * @param {Element} element

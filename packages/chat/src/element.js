@@ -10,6 +10,7 @@ import answer from "./answer.css";
 import chatStyle from "./chat.css";
 import component from "./component.css";
 import composer from "./composer.css";
+import markdown from "./markdown.css";
 import sources from "./sources.css";
 import theme from "./theme.css";
 
@@ -31,7 +32,7 @@ import theme from "./theme.css";
  * @property {string} message
  */
 
-const STYLES = [theme, component, chatStyle, composer, answer, sources];
+const STYLES = [theme, component, chatStyle, composer, answer, markdown, sources];
 
 /**
  * Attributes: `url` (the deployment's WebSocket URL), `token`, `lang`, `episodes` (ids, separated by commas, to choose from).

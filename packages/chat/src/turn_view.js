@@ -3,7 +3,7 @@
 import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { ChangesView } from "./changes_view.js";
-import { el, icon, setText } from "./dom.js";
+import { copyText, el, icon, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { leftNotices } from "./limit_words.js";
 import { withoutMarkers } from "../../client/src/markers.js";
@@ -72,7 +72,10 @@ export class TurnView {
     this.#sources = new SourcesView(requestId);
     this.#changes = new ChangesView(requestId, { call, announce });
     this.#verdict = new VerdictView((n, marker) => this.#sources.show(n, marker));
-    this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
+    this.#answer = new AnswerView({
+      onOpen: (n, marker) => this.#sources.show(n, marker),
+      copy: async (text) => announce(t((await copyText(text)) ? "answer.copied" : "answer.notCopied")),
+    });
     this.#stop.addEventListener("click", cancel);
     this.#again.addEventListener("click", askAgain);
     this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);

@@ -86,6 +86,43 @@ def test_a_marker_opens_its_source(browser):
         assert not any(one["open"] for one in seen(page)["sources"])
 
 
+MARKDOWN = (
+    "## The keys\n\nCorin has **one** [2]:\n\n- of the *gate* [1]\n- of the cellar\n\n",
+    "| Key | Who |\n|---|---|\n| gate | Corin [2] |\n| dresser | Wini",
+    "fred [1] |\n\n```py\nkeys = [2]\n",
+    "print(keys)\n```\n\nThat is **all",
+    "**.",
+)
+
+
+def test_an_answer_is_drawn_as_markdown_and_what_is_being_read_stays(browser):
+    script: list[Step] = [accepted(), attempt(), sources(), chunk(MARKDOWN[0])]
+    for piece in MARKDOWN[1:]:
+        script += [Hold(), chunk(piece)]
+    script += [citations(*CITATIONS), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "The keys\n\nCorin has one [2]:\n\nof the gate [1]\nof the cellar")
+        page.run("document.querySelector('.answer ul a.marker').focus()")
+        page.run("getSelection().selectAllChildren(document.querySelector('.answer h3'))")
+        for tag in ("table", "pre", "strong:not(p:first-of-type *)"):
+            server.release()
+            page.wait(f"!!document.querySelector('.answer {tag}')")
+            assert page.text(".answer").count("**") == 0
+        server.release()
+        wait_for_phase(page, "complete")
+        assert page.run("getSelection().toString()") == "The keys"
+        assert page.run("document.activeElement.matches('.answer ul a.marker')")
+        assert (
+            page.run("[...document.querySelectorAll('.answer td a.marker')].map((one) => one.dataset.n).join()")
+            == "2,1"
+        )
+        assert page.text(".answer pre") == "keys = [2]\nprint(keys)"
+        page.click(".answer td a.marker[data-n='1']")
+        page.wait("!!document.querySelector('details.source[data-n=\"1\"]').open")
+        assert page.problems == []
+
+
 def test_half_a_marker_is_not_shown(browser):
     script: list[Step] = [accepted(), attempt(), sources(), chunk("It was so [1"), Hold(), chunk("2]."), complete()]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
@@ -280,13 +317,18 @@ def test_text_is_text_whoever_wrote_it(browser):
     with ScriptedServer({HOSTILE: script}) as server, browser.page(server.page_url) as page:
         ask(page, HOSTILE)
         done = wait_for_phase(page, "complete")
-        assert done["text"] == HOSTILE
+        words = HOSTILE.replace("**", "").replace("![pixel](https://evil.example/p.png)", "pixel")
+        assert done["text"] == words
         assert done["question"] == HOSTILE
         assert done["sources"][0]["text"] == HOSTILE
-        inside = "document.querySelectorAll('.turn :is(img, script, style, iframe, b, strong, table)').length"
+        inside = "document.querySelectorAll('.turn :is(img, script, style, iframe, b, table)').length"
         assert page.run(inside) == 0
-        hrefs = page.run("[...document.querySelectorAll('.turn a')].map((link) => link.getAttribute('href')[0])")
-        assert hrefs == ["#"]
+        hrefs = page.run("[...document.querySelectorAll('.turn a')].map((link) => link.getAttribute('href'))")
+        assert [href for href in hrefs if not href.startswith("#")] == [
+            "https://evil.example/p.png",
+            "https://evil.example/",
+        ]
+        assert len(hrefs) == 3
         assert page.run("window.hacked ?? null") is None
         assert page.problems == []
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { citationsOf, languageOf, segmentsOf, settled } from "../../../../packages/chat/src/answer_text.js";
+import { citationsOf, languageOf } from "../../../../packages/chat/src/answer_text.js";
 import { markersIn, withoutMarkers } from "../../../../packages/client/src/markers.js";
 import { parseFrame, uuid } from "../../../../packages/client/src/protocol.js";
 import { REQUEST } from "./support.mjs";
@@ -91,22 +91,13 @@ test("ids are UUIDs of version 4, and differ", () => {
   for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
-test("markers are found, and nothing else", () => {
-  const kinds = (text) => segmentsOf(text).map((one) => (one.type === "marker" ? one.numbers : one.text));
-  assert.deepEqual(kinds("He says so [1]. She, too [2, 10;3]."), ["He says so ", [1], ". She, too ", [2, 10, 3], "."]);
-  assert.deepEqual(kinds("[1][2]"), [[1], [2]]);
-  const plain = "[a] [1a] [2024] [](x) ![x](y) [1](javascript:alert(1)) <b>";
-  assert.deepEqual(kinds(plain).filter(Array.isArray), [[1]]);
-  assert.equal(segmentsOf(plain).map((one) => one.text).join(""), plain);
-});
-
 test("a marker can name ranges, and documents with their pages", () => {
-  const numbers = (text) => segmentsOf(text).flatMap((one) => (one.type === "marker" ? [one.numbers] : []));
+  const numbers = (text) => markersIn(text).map((one) => one.numbers).filter((one) => one.length);
   assert.deepEqual(numbers("So [1-3], so [2–2, 9] and so [3-1]."), [[1, 2, 3], [2, 9], [3, 1]]);
   assert.deepEqual(numbers("[Doc 2: report 3.pdf, Page 4] [doc 5] [Doc 1, p. 2; Doc 4: a.md]"), [[2], [5], [1, 4]]);
   assert.deepEqual(numbers("[Doc 1, 2] [Docs 1-3, 5 and 7] [Doc 2: a.pdf, Page 4, 5]"), [[1, 2], [1, 2, 3, 5, 7], [2]]);
   assert.deepEqual(numbers("[report.pdf, Page 4] [documented] [source of it all]"), []);
-  const [{ parts }] = segmentsOf("[Doc 2: report 3.pdf, Page 4]");
+  const [{ parts }] = markersIn("[Doc 2: report 3.pdf, Page 4]");
   assert.deepEqual(parts.filter(({ n }) => n !== null), [{ text: "2", n: 2 }]);
   assert.equal(parts.map((part) => part.text).join(""), "[Doc 2: report 3.pdf, Page 4]");
 });
@@ -121,17 +112,6 @@ test("markers are read as the server reads them", () => {
       assert.equal(one.parts.map((part) => part.text).join(""), one.text);
       assert.equal(text.slice(one.start, one.end), one.text);
     }
-  }
-});
-
-test("a growing text is never taken back", () => {
-  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well, and [Doc 2: a.pdf, Page 4] or [1 and 2] there [";
-  let before = "";
-  for (let end = 0; end <= text.length; end += 1) {
-    const shown = settled(text.slice(0, end));
-    assert.ok(shown.startsWith(before), shown);
-    assert.ok(!/\[\d+( an?d?)?$/.test(shown), shown);
-    before = shown;
   }
 });
 
