@@ -1,7 +1,7 @@
 """The Python client: questions in, streamed and cited answers out, whatever the connection does meanwhile.
 
-See :class:`CicadaClient`. Events are the models of :mod:`cicada.protocol.events`, and :class:`UnknownEvent` for what a
-newer server sends.
+See :class:`CicadaClient`, and :class:`SyncCicadaClient` for programs without asyncio. Events are the models of
+:mod:`cicada.protocol.events`, and :class:`UnknownEvent` for what a newer server sends.
 """
 
 from cicada.usage.limits import LimitState
@@ -23,6 +23,7 @@ from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
 from cicada_client.profiles import History, ProfilesClient
 from cicada_client.signed_in import SignedIn
 from cicada_client.stream import AnswerStream
+from cicada_client.sync import SyncAnswerStream, SyncCicadaClient
 from cicada_client.tail import Answer, RequestTail
 from cicada_client.timing import Timing
 
@@ -47,6 +48,8 @@ __all__ = [
     "RequestUnknown",
     "SignedIn",
     "Status",
+    "SyncAnswerStream",
+    "SyncCicadaClient",
     "Timing",
     "TokenProvider",
     "Unauthorized",

@@ -45,16 +45,24 @@ class AnswerStream:
     async def frames(self) -> AsyncIterator[EventFrame]:
         """Yield each event in its frame."""
         read = 0
+        while (frame := await self.frame(read)) is not None:
+            read += 1
+            yield frame
+
+    async def frame(self, index: int) -> EventFrame | None:
+        """Wait for one event, counted from 0; None if the request ends before it.
+
+        Raises:
+            ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: it cannot
+                be had.
+        """
         while True:
-            for frame in self._exchange.log[read:]:
-                read += 1
-                yield frame
-            if read < len(self._exchange.log):
-                continue
+            if index < len(self._exchange.log):
+                return self._exchange.log[index]
             if self._exchange.failure is not None:
                 raise self._exchange.failure
             if self._exchange.ended:
-                return
+                return None
             await self._news.wait()
 
     async def cancel(self) -> None:
