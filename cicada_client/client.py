@@ -12,16 +12,14 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from cicada import errors as codes
 from cicada.protocol.actions import Ask, ClientAction, ConfirmChange, ManageProfile
-from cicada.protocol.events import Confirmed, Failed
+from cicada.protocol.events import Confirmed
 from cicada.protocol.profiles import ProfileReply
 from cicada_client.call import Call, CallReply
 from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
 from cicada_client.connection_manager import ConnectionManager, Status, TokenProvider
-from cicada_client.errors import AnswerFailed, ClientError, ConnectionLost, InvalidQuestion
+from cicada_client.errors import ClientError, ConnectionLost, InvalidQuestion
 from cicada_client.exchange import Exchange
-from cicada_client.frames import UnknownEvent
 from cicada_client.profiles import ProfilesClient
 from cicada_client.request_registry import RequestRegistry
 from cicada_client.stream import AnswerStream
@@ -181,17 +179,10 @@ class CicadaClient:
             session_id=session_id,
             request_id=request_id,
         )
-        async for event in stream:
-            match event:
-                case Failed():
-                    raise AnswerFailed(event.code, event.message, retryable=event.retryable, text=stream.answer.text)
-                case UnknownEvent(type="error", fields=fields):
-                    raise AnswerFailed(
-                        str(fields.get("code", codes.CicadaError.code)),
-                        str(fields.get("message", codes.CicadaError.told)),
-                        retryable=bool(fields.get("retryable")),
-                        text=stream.answer.text,
-                    )
+        async for _ in stream:
+            pass
+        if stream.failure is not None:
+            raise stream.failure
         return stream.answer
 
     async def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:

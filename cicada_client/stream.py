@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+from cicada.errors import CicadaError
+from cicada.protocol.events import Failed
+from cicada_client.errors import AnswerFailed
 from cicada_client.exchange import Exchange
-from cicada_client.frames import ClientEvent, EventFrame
+from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
 from cicada_client.tail import Answer
 
 
@@ -36,6 +39,22 @@ class AnswerStream:
     def answer(self) -> Answer:
         """What is known of the answer so far."""
         return self._exchange.tail.answer()
+
+    @property
+    def failure(self) -> AnswerFailed | None:
+        """Why there is no answer, once the request has ended with an ``error`` event."""
+        frame = self._exchange.tail.terminal
+        match frame and frame.event:
+            case Failed(code=code, message=message, retryable=retryable):
+                return AnswerFailed(code, message, retryable=retryable, text=self.answer.text)
+            case UnknownEvent(type="error", fields=fields):
+                return AnswerFailed(
+                    str(fields.get("code", CicadaError.code)),
+                    str(fields.get("message", CicadaError.told)),
+                    retryable=bool(fields.get("retryable")),
+                    text=self.answer.text,
+                )
+        return None
 
     async def __aiter__(self) -> AsyncIterator[ClientEvent]:
         """Yield each event."""

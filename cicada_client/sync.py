@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from cicada_client.client import CicadaClient
 from cicada_client.connection_manager import Status, TokenProvider
+from cicada_client.errors import AnswerFailed
 from cicada_client.frames import ClientEvent, EventFrame
 from cicada_client.profiles import ProfilesClient
 from cicada_client.stream import AnswerStream
@@ -96,6 +97,11 @@ class SyncAnswerStream:
     def answer(self) -> Answer:
         """What is known of the answer so far."""
         return self._run(_evaluated(lambda: self._stream.answer))  # type: ignore[no-any-return]
+
+    @property
+    def failure(self) -> AnswerFailed | None:
+        """Why there is no answer, once the request has ended with an ``error`` event."""
+        return self._run(_evaluated(lambda: self._stream.failure))  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[ClientEvent]:
         """Iterate the events from the first on, as they arrive."""

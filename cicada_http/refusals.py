@@ -7,13 +7,17 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from cicada.errors import CicadaError, LimitReached, SpendingStopped
 from cicada.errors import Unauthorized as SessionInvalid
+from cicada.usage.limits import LimitState
 from cicada_client.connection import TransportClosed
 from cicada_client.errors import (
     AnswerFailed,
@@ -43,11 +47,14 @@ class HttpRefusal(Exception):
         self.message = message
         self.headers = dict(headers or {})
 
+    def document(self) -> dict[str, Any]:
+        """The body of the answer."""
+        kind = _TYPES.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
+        return {"error": {"code": self.code, "message": self.message, "type": kind}}
+
     def response(self) -> JSONResponse:
         """The answer."""
-        kind = _TYPES.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
-        error = {"code": self.code, "message": self.message, "type": kind}
-        return JSONResponse({"error": error}, self.status, self.headers)
+        return JSONResponse(self.document(), self.status, self.headers)
 
     @classmethod
     def of(cls, error: ClientError | TransportClosed) -> HttpRefusal:
@@ -60,7 +67,8 @@ class HttpRefusal(Exception):
             case InvalidQuestion():
                 return cls(400, "invalid_request", str(error))
             case RequestRefused():
-                return cls(_status_of(error.code), error.code, error.detail or error.message)
+                headers = {"Retry-After": str(_reset_s(error.limit))} if error.limit else {}
+                return cls(_status_of(error.code), error.code, error.detail or error.message, headers)
             case AnswerFailed():
                 return cls(_UNAVAILABLE if error.retryable else _BAD_GATEWAY, error.code, error.message)
             case TransportClosed(status=429):
@@ -70,6 +78,13 @@ class HttpRefusal(Exception):
                 return cls(_BAD_GATEWAY, "deployment_unavailable", "The deployment does not take connections.")
         message = "The deployment cannot be reached at the moment."
         return cls(_UNAVAILABLE, "deployment_unavailable", message, {"Retry-After": str(RETRY_AFTER_S)})
+
+
+def _reset_s(limit: LimitState) -> int:
+    """In how many seconds a limit begins anew, or may have room: an open question ends at any time."""
+    if limit.resets_at_ms is None:
+        return RETRY_AFTER_S
+    return max(1, math.ceil(limit.resets_at_ms / 1000 - time.time()))
 
 
 def _status_of(code: str) -> int:

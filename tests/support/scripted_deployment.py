@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -50,7 +51,7 @@ class ScriptedDeployment:
         self.url = ""
         self.received: list[ClientAction] = []
         self.connections = 0
-        self._answers = answers or {}
+        self._answers = dict(answers or {})
         self._reply = reply
         self._token = token
         self._logs: dict[str, list[str]] = {}
@@ -76,6 +77,18 @@ class ScriptedDeployment:
     def release(self) -> None:
         """Let scripts go on past their holds."""
         self._loop.call_soon_threadsafe(self._go_on.set)
+
+    def script(self, question: str, answer: Sequence[Step] | Refused) -> None:
+        """Answer a question in another way from now on."""
+        self._answers[question] = answer
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is true of what was received. Raises TimeoutError."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"received: {self.received}")
+            time.sleep(0.01)
 
     def actions(self, kind: type[Any]) -> list[Any]:
         """The received actions of a kind."""
