@@ -10,6 +10,7 @@ from cicada import errors
 from cicada.attempts.chain import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
+from cicada.protocol.conversations import ConversationListed, ConversationRequest
 from cicada.protocol.corpus import (
     CollectionListed,
     DocumentListed,
@@ -59,6 +60,7 @@ def test_every_message_and_field_is_documented(message):
 @pytest.mark.parametrize(
     "part",
     [
+        *(ConversationListed, ConversationRequest),
         *(Citation, CollectionListed, Degraded, DocumentListed, DocumentRead, EpisodeListed, LimitState, Metrics),
         *(OriginalFile, PassageRead, Reason, Reused, SectionListed, Source, StrategyFailure),
     ],

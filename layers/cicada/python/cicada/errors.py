@@ -325,6 +325,12 @@ class ConfirmationExpired(CicadaError):
     code, told = "confirmation_expired", "This confirmation has expired. Nothing was deleted. Ask again."
 
 
+class ConversationUnknown(CicadaError):
+    """This user has no such conversation, or it has expired or was deleted."""
+
+    code, told = "conversation_unknown", "There is no such conversation."
+
+
 class ProfilesUnavailable(CicadaError):
     """Profiles could not be read or written."""
 

@@ -33,9 +33,20 @@ from cicada.errors import (
     RequestExpired,
     RequestUnknown,
     Unauthorized,
+    UnknownAction,
 )
 from cicada.identity import Caller
-from cicada.protocol.actions import Ask, Cancel, ConfirmChange, ManageProfile, Ping, ProcessedAction, Resume
+from cicada.protocol.actions import (
+    Ask,
+    Cancel,
+    ConfirmChange,
+    GiveFeedback,
+    ManageConversations,
+    ManageProfile,
+    Ping,
+    ProcessedAction,
+    Resume,
+)
 from cicada.protocol.events import (
     Accepted,
     Confirm,
@@ -102,6 +113,8 @@ class ActionHandlers:
                     return reply_frame(Pong(release=__version__))
                 case ManageProfile():
                     return reply_frame(self.profiles.handle(action, caller.owner))
+                case ManageConversations() | GiveFeedback():
+                    raise UnknownAction
                 case _:
                     assert_never(action)
         except Unauthorized:

@@ -41,6 +41,8 @@ MAX_FIELD_CHARS = 100  # of a field's name in a refusal: the client chooses the 
 MAX_FILTER_VALUES = 50  # collections, episodes, documents or sections of one question
 MAX_SOURCE_CHARS = 1_024  # of a document's source or a section's path
 MAX_PASSAGE_ID_CHARS = 256
+MAX_TITLE_CHARS = 100  # of a conversation
+MAX_COMMENT_CHARS = 1_000
 MAX_NEIGHBOURS = 30  # passages before or after the one that is read
 DEFAULT_NEIGHBOURS = 5
 
@@ -193,12 +195,7 @@ class ManageProfile(Action):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         """Each operation has the fields it needs, and none it would ignore."""
-        given = {name for name in self.model_fields_set if getattr(self, name) not in (None, ())}
-        needed, allowed = _FIELDS_OF[self.operation]
-        for name in sorted(needed - given):
-            raise ValueError(f"{self.operation} needs {_wire_name(name)}")
-        for name in sorted(given - needed - allowed - _ALWAYS):
-            raise ValueError(f"{self.operation} takes no {_wire_name(name)}")
+        _check_fields(self, self.operation, *_FIELDS_OF[self.operation])
         if self.operation in ("show", "history") and (self.id is None) == (self.name is None):
             raise ValueError(f"{self.operation} needs either id or name")
         if self.episodes and self.statement is None:
@@ -223,8 +220,78 @@ _FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 """The fields that each operation requires, and those it may have."""
 
 
-def _wire_name(name: str) -> str:
-    return ManageProfile.model_fields[name].alias or name
+def _check_fields(action: Action, operation: str, needed: frozenset[str], allowed: frozenset[str]) -> None:
+    """Raise ValueError unless an operation has the fields that it needs, and no others than those allowed."""
+    fields = type(action).model_fields
+    given = {name for name in action.model_fields_set if getattr(action, name) not in (None, ())}
+    for name in sorted(needed - given):
+        raise ValueError(f"{operation} needs {fields[name].alias}")
+    for name in sorted(given - needed - allowed - _ALWAYS):
+        raise ValueError(f"{operation} takes no {fields[name].alias}")
+
+
+ConversationOperation = Literal["list", "show", "rename", "delete", "restore"]
+
+
+class ManageConversations(Action):
+    """List, show, rename, delete or restore the user's conversations."""
+
+    action: Literal["conversations"] = "conversations"
+    request_id: _CallId
+    operation: ConversationOperation
+    session_id: SessionId | None = Field(None, description="of all operations but list: which conversation")
+    title: (
+        Annotated[
+            str, Field(min_length=1, max_length=MAX_TITLE_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
+        ]
+        | None
+    ) = Field(None, description="of rename: the new title")
+    cursor: Annotated[str, StringConstraints(min_length=1, max_length=160)] | None = Field(
+        None, description="of list and show: the `next` of the page before"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        """Each operation has the fields that it needs, and no others."""
+        _check_fields(self, self.operation, *_CONVERSATION_FIELDS[self.operation])
+        return self
+
+
+_NOTHING: frozenset[str] = frozenset()
+_CONVERSATION_FIELDS: dict[ConversationOperation, tuple[frozenset[str], frozenset[str]]] = {
+    "list": (_NOTHING, frozenset({"cursor"})),
+    "show": (frozenset({"session_id"}), frozenset({"cursor"})),
+    "rename": (frozenset({"session_id", "title"}), _NOTHING),
+    "delete": (frozenset({"session_id"}), _NOTHING),
+    "restore": (frozenset({"session_id"}), _NOTHING),
+}
+"""The fields that each operation requires, and those it may have."""
+
+Rating = Literal["up", "down"]
+FeedbackReason = Literal["wrong", "incomplete", "bad_sources", "outdated", "unclear", "other"]
+
+
+class GiveFeedback(Action):
+    """Rate an answer. The last rating of a request counts; the same one twice is one."""
+
+    action: Literal["feedback"] = "feedback"
+    request_id: RequestId
+    rating: Rating | Literal["none"] = Field(description="`none` takes the rating back")
+    reason: FeedbackReason | None = Field(None, description="beside `down`: what is wrong with the answer")
+    comment: (
+        Annotated[
+            str, Field(min_length=1, max_length=MAX_COMMENT_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
+        ]
+        | None
+    ) = Field(None, description="beside `up` and `down`: in the user's words")
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.reason is not None and self.rating != "down":
+            raise ValueError("a reason belongs to the rating down")
+        if self.comment is not None and self.rating == "none":
+            raise ValueError("a comment belongs to the rating up or down")
+        return self
 
 
 class ListCollections(Action):
@@ -276,7 +343,7 @@ class ReadPassages(Action):
     )
 
 
-ProcessedAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile
+ProcessedAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile | ManageConversations | GiveFeedback
 """What the message processor handles."""
 CorpusAction = ListCollections | ListDocuments | Search | ReadPassages
 """What the function ``corpus`` handles."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from cicada.protocol.actions import PROTOCOL_VERSION, ClientAction
+from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, GatewayFault, LogEvent, Pong, Refused, Resumed
 from cicada.protocol.profiles import ProfileReply
@@ -26,6 +27,8 @@ REPLIES: tuple[type[BaseModel], ...] = (
     Refused,
     *get_args(ProfileReply),
     *get_args(CorpusReply),
+    *get_args(ConversationReply),
+    FeedbackGiven,
 )
 GATEWAY: tuple[type[BaseModel], ...] = (GatewayFault,)
 RECEIVED = (*EVENTS, *REPLIES, *GATEWAY)
