@@ -62,7 +62,17 @@ def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:
     """A grounded answer, as RAG gives it; a text of the test's own stands in its first passage."""
     of_asked = {
         name: changes.pop(name)
-        for name in ("subject", "completed", "readable", "tenant", "collections", "episodes", "top_k")
+        for name in (
+            "subject",
+            "completed",
+            "readable",
+            "tenant",
+            "collections",
+            "episodes",
+            "documents",
+            "sections",
+            "top_k",
+        )
         if name in changes
     }
     own = "" if text == ANSWER else " ".join(quotations(text)) or without_markers(text)

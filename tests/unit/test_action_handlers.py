@@ -102,6 +102,15 @@ def world():
     return World()
 
 
+def test_what_a_question_is_limited_to_is_stored_with_it(world):
+    limits = {"collections": ["a"], "episodes": ["ep1"], "documents": ["b/c.md"], "sections": ["One > Two"]}
+    world.ask(**limits)
+    question = world.log.head(world.key).question
+    assert {name: list(getattr(question, name)) for name in limits} == limits
+    again = world.ask(**limits | {"documents": ["other.md"]})
+    assert again["code"] == "request_conflict"
+
+
 def test_an_ask_is_accepted_with_its_route_and_starts_the_workflow(world):
     reply = world.ask()
     assert (reply["type"], reply["seq"], reply["requestId"]) == ("accepted", 1, REQUEST_ID)

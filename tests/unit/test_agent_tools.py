@@ -184,10 +184,11 @@ def test_a_passage_that_is_found_again_keeps_its_number(world):
 
 
 def test_a_search_stays_within_what_the_user_limits_the_question_to(world):
-    world.message("?", episodes=("ep1",), collections=("script",))
+    world.message("?", episodes=("ep1",), collections=("script",), documents=("a.json",), sections=("One",))
     world.call("search_script", query="Ilse")
     filters = world.script.queries[-1].filters
     assert (filters.episodes, filters.collections) == (("ep1",), ("script",))
+    assert (filters.documents, filters.sections) == (("a.json",), ("One",))
     for beyond in ({"episodes": ["ep2"]}, {"collections": ["rulebook"]}):
         with pytest.raises(ToolInvalid, match="limits"):
             world.call("search_script", query="Ilse", **beyond)

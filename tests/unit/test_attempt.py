@@ -139,12 +139,15 @@ def test_a_grounded_answer_is_stored_and_pushed_event_by_event():
 def test_the_questions_filters_reach_the_search():
     world = World("No.")
     head = new_head("c1")
-    question = head.question.__class__("Who?", collections=("script",), episodes=("ep2",), top_k=3)
+    question = head.question.__class__(
+        "Who?", collections=("script",), episodes=("ep2",), top_k=3, documents=("a.json",), sections=("One",)
+    )
     world.log.requests.clear()
     world.log.create(new_head("c1", question=question), ACCEPTED)
     world.run()
     query = world.retriever.queries[0]
     assert (query.filters.episodes, query.filters.collections, query.top_k) == (("ep2",), ("script",), 3)
+    assert (query.filters.documents, query.filters.sections) == (("a.json",), ("One",))
 
 
 def test_an_answer_without_a_verified_citation_is_not_grounded():

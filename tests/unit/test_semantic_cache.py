@@ -197,6 +197,8 @@ def test_without_thresholds_those_of_the_embedding_model_hold() -> None:
         ({"subject": "mara"}, {"subject": "tom"}),
         ({}, {"collections": ("manual",)}),
         ({}, {"episodes": ("ep1",)}),
+        ({}, {"documents": ("a.md",)}),
+        ({"documents": ("a.md",)}, {"sections": ("a.md",)}),
         ({"collections": ("manual",)}, {"collections": ("manual", "script")}),
     ],
 )

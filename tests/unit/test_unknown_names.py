@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cicada.corpus.passages import DocumentLocator
 from cicada.errors import CollectionUnknown, EpisodeUnknown, IndexUnavailable, NameUnknown
 from cicada.index.versions import set_allow_partial
+from cicada.index.writer import IndexWriter
 from cicada.protocol.events import Failed
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.names import MAX_KNOWN, NameChecker, NameCheckingRetriever, unknown_names
@@ -15,6 +17,7 @@ from cicada.rights import EVERYTHING, NOTHING, Readable
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore, WatchedStore
+from tests.support.passages import indexable, make_passage
 
 CORPUS = [naming(1), naming(13), naming(2, collection="notes"), naming(3, collection="secret")]
 """Passages of two episodes, ep1 and ep2; a collection each for two more."""
@@ -48,6 +51,20 @@ def test_names_that_are_all_unknown_are_an_error_that_lists_some_that_exist(read
     episodes = failed(reader, collections=("script",), episodes=("ep8", "ep9"))
     assert isinstance(episodes, EpisodeUnknown)
     assert episodes.told == "There are no episodes “ep8”, “ep9”. These exist: “ep1”, “ep2”."
+
+
+def test_documents_and_sections_are_told_like_episodes():
+    store = InMemoryStore()
+    place = DocumentLocator(source="gate.md", title="Gate", section="Setup > Locks")
+    passage = make_passage(1, collection="manual").model_copy(update={"locator": place})
+    IndexWriter(store, WordEmbedder()).replace("manual", indexable([passage]))
+    with reading(store) as opened:
+        assert unknown_names(opened.current(), Filters(documents=("gate.md",), sections=("Setup",))) == ()
+        document, section = failed(opened, documents=("x.md",)), failed(opened, sections=("Locks",))
+        assert (document.code, document.known) == ("document_unknown", ("gate.md",))
+        assert (section.code, section.known) == ("section_unknown", ("Setup", "Setup > Locks"))
+        (told,) = unknown_names(opened.current(), Filters(sections=("Locks", "Setup > Locks")))
+        assert told.message == "There is no section “Locks”. The others were searched."
 
 
 def test_an_error_ends_the_request_with_the_names_that_exist(reader):

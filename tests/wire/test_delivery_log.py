@@ -223,7 +223,10 @@ def test_what_an_attempt_has_changed_is_remembered_for_later_attempts(log):
 
 
 def test_the_tenant_is_part_of_the_question(log):
-    log.create(new_head(question=Question("Who?", tenant="reading-club")), ACCEPTED)
+    log.create(
+        new_head(question=Question("Who?", tenant="reading-club", documents=("a.md",), sections=("One > Two",))),
+        ACCEPTED,
+    )
     assert log.head(KEY).question.tenant == "reading-club"
 
 

@@ -33,6 +33,8 @@ class Actor:
     collections: tuple[str, ...] = ()
     """The user limits the question to these; all when empty."""
     episodes: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     readable: Readable = field(kw_only=True)
     """What the user may read. Tools search and show nothing else of the corpus."""
     understood: str = ""
@@ -60,6 +62,8 @@ class Actor:
             tenant=question.tenant,
             collections=question.collections,
             episodes=question.episodes,
+            documents=question.documents,
+            sections=question.sections,
             readable=readable,
             understood=understood,
         )

@@ -126,7 +126,15 @@ class ActionHandlers:
 
     def _ask(self, ask: Ask, caller: Caller) -> str:
         question = Question(
-            ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant, caller.groups
+            query=ask.query,
+            session_id=ask.session_id,
+            collections=ask.collections,
+            episodes=ask.episodes,
+            top_k=ask.top_k,
+            tenant=caller.tenant,
+            groups=caller.groups,
+            documents=ask.documents,
+            sections=ask.sections,
         )
         classification = classify(ask.query)
         strategy = entry_strategy(classification.route, knowledge=self.knowledge, agents=self.agents)

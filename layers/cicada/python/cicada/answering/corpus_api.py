@@ -32,7 +32,7 @@ from cicada.protocol.events import Refused, Reply, Sources
 from cicada.retrieval.corpus_lists import collections_of, documents_of
 from cicada.retrieval.names import NameChecker
 from cicada.retrieval.passage_reader import Surroundings, read_around
-from cicada.retrieval.ports import Filters, Retriever, SearchQuery, TimeLimit
+from cicada.retrieval.ports import Filters, Retriever, SearchQuery, TimeLimit, filters_of
 from cicada.retrieval.shards import read_index
 from cicada.rights import Readable
 
@@ -149,15 +149,9 @@ class CorpusApi:
         )
 
     def _search(self, action: Search, readable: Readable) -> SearchFound:
-        filters = Filters(
-            collections=action.collections,
-            episodes=action.episodes,
-            documents=action.documents,
-            sections=action.sections,
-        )
         query = SearchQuery(
             action.query,
-            filters,
+            filters_of(action),
             action.top_k or self.top_k,
             self.min_score,
             limits=TimeLimit(self.time_left_s),

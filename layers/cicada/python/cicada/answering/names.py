@@ -1,4 +1,4 @@
-"""Whether the collections and episodes that a question is limited to exist in what its asker may read."""
+"""Whether what a question is limited to, by name, exists in what its asker may read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cicada.attempts.budgets import AttemptBudget
 from cicada.attempts.strategy import AskedQuestion
 from cicada.protocol.events import Degraded
 from cicada.retrieval.names import NameChecker
-from cicada.retrieval.ports import Filters
+from cicada.retrieval.ports import filters_of
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,8 @@ class QuestionNames:
 
     def check(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> tuple[Degraded, ...]:
         """See the port."""
-        question = asked.question
-        if not question.collections and not question.episodes:
+        filters = filters_of(asked.question)
+        if not filters.named:
             return ()
-        filters = Filters(collections=question.collections, episodes=question.episodes)
         found = self.names.check(filters, asked.readable(), time_budget_s=attempt_budget.time_left_s() / 2)
         return tuple(Degraded(code=one.code, message=one.message) for one in found)

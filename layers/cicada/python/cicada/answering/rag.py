@@ -19,7 +19,7 @@ from cicada.breakers.dependencies import INDEX, model_breaker
 from cicada.concurrency import THREADS, Concurrency
 from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyName
-from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult, filters_of
 from cicada.semantic_cache.ports import EarlierAnswers
 
 
@@ -80,7 +80,7 @@ class RagStrategy:
         question = asked.question
         return SearchQuery(
             text=asked.query,
-            filters=Filters(collections=question.collections, episodes=question.episodes),
+            filters=filters_of(question),
             top_k=question.top_k or self.top_k,
             min_score=self.min_score,
             limits=AttemptLimits(attempt_budget),

@@ -51,6 +51,8 @@ class Question:
     """The asker's, if the token names one: earlier answers may be shared within it."""
     groups: tuple[str, ...] = field(default=(), compare=False)
     """The asker's when it was asked: they say which collections may be read. A newer token may name others."""
+    documents: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,8 @@ def _head(key: RequestKey, item: Item) -> RequestHead:
             top_k=question["top_k"],
             tenant=question.get("tenant"),
             groups=tuple(question.get("groups", ())),
+            documents=tuple(question.get("documents", ())),  # releases before 0.2.0 know neither these nor sections
+            sections=tuple(question.get("sections", ())),
         ),
         origin=item["origin"]["S"],
         accepted_at_ms=int(item["accepted_at_ms"]["N"]),

@@ -41,6 +41,8 @@ class ExportedRequest(CorpusModel):
     session_id: str | None = None
     collections: tuple[str, ...] = Field((), description="that the question was limited to")
     episodes: tuple[str, ...] = Field((), description="that the question was limited to")
+    documents: tuple[str, ...] = Field((), description="that the question was limited to, by source")
+    sections: tuple[str, ...] = Field((), description="that the question was limited to, by heading")
     tenant: str | None = None
     groups: tuple[str, ...] = Field((), description="the user's, when it was asked")
     events: tuple[dict[str, JsonValue], ...] = Field(
@@ -155,6 +157,8 @@ def _request(head: RequestHead, entries: Sequence[LogEntry]) -> ExportedRequest:
         session_id=question.session_id,
         collections=question.collections,
         episodes=question.episodes,
+        documents=question.documents,
+        sections=question.sections,
         tenant=question.tenant,
         groups=question.groups,
         events=tuple(json.loads(entry.frame(head.key.request_id)) for entry in entries),

@@ -107,6 +107,8 @@ class Ask(Action):
     session_id: SessionId | None = None
     collections: _FilterValues = Field((), description="only these collections; all when empty")
     episodes: _FilterValues = Field((), description="only these episodes; all when empty")
+    documents: _Paths = Field((), description=_DOCUMENTS)
+    sections: _Paths = Field((), description=_SECTIONS)
     top_k: _TopK | None = Field(None, description="passages to retrieve")
 
 

@@ -79,7 +79,7 @@ class Degraded(Payload):
         description="stable: partial_index, words_only, engine_fallback, mode_fallback, top_k_capped, "
         "cache_unavailable, question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, "
         "rerank_incomplete, named_left_out, plain_search, collection_unknown, episode_unknown, "
-        "guardrail_unavailable"
+        "document_unknown, section_unknown, guardrail_unavailable"
     )
     message: str = Field(description="a sentence for people")
 
@@ -337,8 +337,8 @@ class Failed(Event):
     known: tuple[str, ...] = Field(
         (),
         exclude_if=not_,
-        description="of collection_unknown and episode_unknown: some names that the asker may read, at most 10, in "
-        "alphabetical order",
+        description="of collection_unknown, document_unknown, episode_unknown and section_unknown: some names that the "
+        "asker may read, at most 10, in alphabetical order",
     )
 
     @classmethod

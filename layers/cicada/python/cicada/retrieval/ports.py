@@ -53,6 +53,36 @@ class Filters:
         return self.documents or self.metadata.get(SOURCE, ())
 
 
+class Limited(Protocol):
+    """What limits its searches to parts of the corpus, such as a question."""
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """Names; all when empty, as for the others."""
+
+    @property
+    def episodes(self) -> tuple[str, ...]:
+        """Ids."""
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """Sources."""
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Paths of headings."""
+
+
+def filters_of(limited: Limited) -> Filters:
+    """The filters of a question, or of what is like one."""
+    return Filters(
+        collections=limited.collections,
+        episodes=limited.episodes,
+        documents=limited.documents,
+        sections=limited.sections,
+    )
+
+
 class SearchLimits(TokenBudget, Protocol):
     """A search's bounds on time, and on calls of text models and re-rankers. Thread-safe."""
 

@@ -235,6 +235,8 @@ class SemanticCache:
             index_version=index_version,
             collections=asked.question.collections,
             episodes=asked.question.episodes,
+            documents=asked.question.documents,
+            sections=asked.question.sections,
             rights=rights_of(asked.readable(), by_groups=self._by_groups),
             language=language_of(asked.query),
             generation_model_id=self._generation_model_id,

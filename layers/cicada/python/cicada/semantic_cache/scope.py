@@ -36,6 +36,8 @@ class CacheScope:
     prompt_version: str
     embedding_model_id: str
     dimensions: int
+    documents: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -53,6 +55,8 @@ class CacheScope:
             self.embedding_model_id,
             self.dimensions,
         ]
+        if self.documents or self.sections:  # without them the key is that of a release that did not know them
+            parts += [sorted(set(self.documents)), sorted(set(self.sections))]
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
 

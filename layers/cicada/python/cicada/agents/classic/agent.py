@@ -34,9 +34,8 @@ _DONE = "These calls of tools were made for you already. What they returned is d
 def input_text(task: AgentTask, actor: Actor) -> str:
     """The agent's input."""
     parts = [user_turn(task.question)]
-    limits = {"collections": actor.collections, "episodes": actor.episodes}
-    for name, values in limits.items():
-        if values:
+    for name in ("collections", "episodes", "documents", "sections"):
+        if values := getattr(actor, name):
             parts.append(f"<limited_to {name}={quoteattr(json.dumps(values, ensure_ascii=False))}/>")
     if task.done:
         calls = "\n".join(_call(done) for done in task.done)

@@ -68,6 +68,8 @@ def scope_of(actor: Actor, collections: Sequence[str] = (), episodes: Sequence[s
     return Filters(
         collections=_within("collections", collections, actor.collections),
         episodes=_within("episodes", episodes, actor.episodes),
+        documents=actor.documents,
+        sections=actor.sections,
     )
 
 
