@@ -222,12 +222,10 @@ def test_what_an_attempt_has_changed_is_remembered_for_later_attempts(log):
         assert log.head(KEY).changed == changed
 
 
-def test_the_tenant_is_part_of_the_question(log):
-    log.create(
-        new_head(question=Question("Who?", tenant="reading-club", documents=("a.md",), sections=("One > Two",))),
-        ACCEPTED,
-    )
-    assert log.head(KEY).question.tenant == "reading-club"
+def test_the_tenant_and_the_filters_are_part_of_the_question(log):
+    question = Question("Who?", tenant="reading-club", documents=("a.md",), sections=("One > Two",))
+    log.create(new_head(question=question), ACCEPTED)
+    assert log.head(KEY).question == question
 
 
 def test_a_request_from_before_a_deployment_can_still_be_read_and_answered(dynamodb):
