@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 
 from cicada import errors as codes
-from cicada.protocol.actions import ClientAction, ConfirmChange, ManageProfile
+from cicada.protocol.actions import ClientAction, ConfirmChange, CorpusAction, ManageProfile
+from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, Refused
 from cicada.protocol.profiles import ProfileReply
 from cicada_client.errors import ClientError, ConnectionLost, RequestRefused
 from cicada_client.timing import Timing
 
 _TRIED_AGAIN = frozenset({codes.ProfilesUnavailable.code, codes.DeliveryUnavailable.code})
-"""Refusals that are retried. A conflict is not: the caller must read the profile again first."""
+"""Refusals of changes that are retried. A conflict is not: the caller must read the profile again first."""
 
 
-CallReply = ProfileReply | Confirmed
+CallAction = ManageProfile | ConfirmChange | CorpusAction
+CallReply = ProfileReply | Confirmed | CorpusReply
 
 
 class Call:
@@ -25,7 +27,7 @@ class Call:
     answered: the same ``requestId`` twice is one change.
     """
 
-    def __init__(self, action: ManageProfile | ConfirmChange, timing: Timing, rng: random.Random) -> None:
+    def __init__(self, action: CallAction, timing: Timing, rng: random.Random) -> None:
         """``action`` is sent until it is answered."""
         self.reply: CallReply | None = None
         self.failure: ClientError | None = None
@@ -85,7 +87,7 @@ class Call:
         """The server refuses it: for good, or for the moment."""
         if not self.ended:
             failure = RequestRefused.of(refusal)
-            if refusal.code in _TRIED_AGAIN:
+            if self._is_tried_again(refusal):
                 self._try_again(failure, now)
             else:
                 self.failure = failure
@@ -110,6 +112,11 @@ class Call:
         else:
             self.stalled = True
         return []
+
+    def _is_tried_again(self, refusal: Refused) -> bool:
+        if isinstance(self._action, CorpusAction):  # a limit is freed by its time: the caller decides
+            return refusal.retryable and refusal.limit is None
+        return refusal.code in _TRIED_AGAIN
 
     def _send(self, now: float) -> list[ClientAction]:
         self._waits_for_reply, self._due = True, now + self._timing.reply_s

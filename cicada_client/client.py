@@ -8,14 +8,24 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from cicada.protocol.actions import Ask, ClientAction, ConfirmChange, ManageProfile
-from cicada.protocol.events import Confirmed
-from cicada.protocol.profiles import ProfileReply
-from cicada_client.call import Call, CallReply
+from cicada.protocol.actions import (
+    DEFAULT_NEIGHBOURS,
+    Action,
+    Ask,
+    ClientAction,
+    ConfirmChange,
+    ListCollections,
+    ListDocuments,
+    ReadPassages,
+    Search,
+)
+from cicada.protocol.corpus import Collections, Documents, Passages, SearchFound
+from cicada.protocol.events import Confirmed, Reply
+from cicada_client.call import Call, CallAction, CallReply
 from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
 from cicada_client.connection_manager import ConnectionManager, Status, TokenProvider
 from cicada_client.errors import ClientError, ConnectionLost, InvalidQuestion
@@ -25,6 +35,9 @@ from cicada_client.request_registry import RequestRegistry
 from cicada_client.stream import AnswerStream
 from cicada_client.tail import Answer
 from cicada_client.timing import Timing
+
+ExpectedReply = TypeVar("ExpectedReply", bound=Reply)
+Checked = TypeVar("Checked", bound=Action)
 
 
 class CicadaClient:
@@ -88,7 +101,7 @@ class CicadaClient:
         )
         self._keeping: asyncio.Task[None] | None = None
         self._calls: dict[str, asyncio.Event] = {}
-        self.profiles = ProfilesClient(self._manage)
+        self.profiles = ProfilesClient(self._replied)
         """The user's profiles: see :class:`~cicada_client.profiles.ProfilesClient`."""
 
     async def __aenter__(self) -> Self:
@@ -131,19 +144,15 @@ class CicadaClient:
         Raises:
             InvalidQuestion: it breaks the protocol.
         """
-        try:
-            ask = Ask(
-                requestId=request_id or str(uuid.uuid4()),
-                query=question,
-                sessionId=session_id,
-                collections=tuple(collections),
-                episodes=tuple(episodes),
-                topK=top_k,
-            )
-        except ValidationError as error:
-            problems = error.errors(include_url=False, include_context=False, include_input=False)
-            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-            raise InvalidQuestion(told.replace("Value error, ", "")) from error
+        ask = _checked(
+            Ask,
+            requestId=request_id or _new_id(),
+            query=question,
+            sessionId=session_id,
+            collections=tuple(collections),
+            episodes=tuple(episodes),
+            topK=top_k,
+        )
         return self._begin(ask.request_id, ask)
 
     def resume(self, request_id: str) -> AnswerStream:
@@ -193,10 +202,87 @@ class CicadaClient:
                 is to be deleted was changed meanwhile), or another of the protocol's.
         """
         action = ConfirmChange(requestId=request_id, confirmationId=confirmation_id, accept=accept)
-        reply = await self._call(action)
-        if not isinstance(reply, Confirmed):
-            raise ClientError(f"the server answered confirm with {reply.type}")
-        return reply
+        return await self._call(action, Confirmed)
+
+    # --- the corpus ---
+
+    async def collections(self) -> Collections:
+        """List the collections that the user may read, and what they hold.
+
+        This and the methods below raise :class:`~cicada_client.errors.RequestRefused` with the code of the server
+        (``unknown_action`` where it is older than the method), and what asking can raise.
+        """
+        pages = [await self._call(_checked(ListCollections, requestId=_new_id()), Collections)]
+        while pages[-1].next is not None:
+            action = _checked(ListCollections, requestId=_new_id(), cursor=pages[-1].next)
+            pages.append(await self._call(action, Collections))
+        listed = tuple(collection for page in pages for collection in page.collections)
+        return pages[0].model_copy(update={"collections": listed, "next": None})
+
+    async def documents(self, collection: str, *, prefix: str | None = None, cursor: str | None = None) -> Documents:
+        """List a page of a collection's documents, by source.
+
+        Args:
+            collection: its name.
+            prefix: list only sources that begin with it.
+            cursor: the ``next`` of the page before.
+        """
+        action = _checked(
+            ListDocuments, requestId=_new_id(), collection=collection, prefix=prefix or None, cursor=cursor
+        )
+        return await self._call(action, Documents)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        collections: Sequence[str] = (),
+        episodes: Sequence[str] = (),
+        documents: Sequence[str] = (),
+        sections: Sequence[str] = (),
+        top_k: int | None = None,
+    ) -> SearchFound:
+        """Search without an answer: the passages that :meth:`ask` would find. An empty filter allows everything."""
+        action = _checked(
+            Search,
+            requestId=_new_id(),
+            query=query,
+            collections=tuple(collections),
+            episodes=tuple(episodes),
+            documents=tuple(documents),
+            sections=tuple(sections),
+            topK=top_k,
+        )
+        return await self._call(action, SearchFound)
+
+    async def read(
+        self,
+        passage_id: str,
+        *,
+        collection: str | None = None,
+        before: int = DEFAULT_NEIGHBOURS,
+        after: int = DEFAULT_NEIGHBOURS,
+        index_version: str | None = None,
+    ) -> Passages:
+        """Read a passage with those around it, in the order of its document.
+
+        Args:
+            passage_id: of a source or citation.
+            collection: of the passage: ids are unique within a collection. All are looked at when None.
+            before: passages before it, 0 to 30.
+            after: passages after it, 0 to 30.
+            index_version: in which the passage was seen: if it is gone, the error says that the document has changed.
+        """
+        action = _checked(
+            ReadPassages,
+            requestId=_new_id(),
+            passageId=passage_id,
+            collection=collection,
+            before=before,
+            after=after,
+            indexVersion=index_version,
+        )
+        return await self._call(action, Passages)
 
     # --- requests ---
 
@@ -216,13 +302,14 @@ class CicadaClient:
         self._board.cancel(request_id, self._clock())
         self._manager.wake()
 
-    async def _manage(self, action: ManageProfile) -> ProfileReply:
-        reply = await self._call(action)
-        assert not isinstance(reply, Confirmed)
+    async def _call(self, action: CallAction, expected: type[ExpectedReply]) -> ExpectedReply:
+        """Send an action, and return its reply. Raises ClientError."""
+        reply = await self._replied(action)
+        if not isinstance(reply, expected):
+            raise ClientError(f"the server answered {action.action} with {reply.type}")
         return reply
 
-    async def _call(self, action: ManageProfile | ConfirmChange) -> CallReply:
-        """Send an action, and return its reply. Raises ClientError."""
+    async def _replied(self, action: CallAction) -> CallReply:
         self._check_open()
         _refuse_too_large(action)
         call = Call(action, self._timing, self._rng)
@@ -251,6 +338,20 @@ class CicadaClient:
         if exchange.ended:
             del self._streams[exchange.request_id]
         stream.notify()
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _checked(kind: type[Checked], **fields: Any) -> Checked:
+    """An action with these fields. Raises InvalidQuestion, which names what breaks the protocol."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+        raise InvalidQuestion(told.replace("Value error, ", "")) from error
 
 
 def _refuse_too_large(action: ClientAction) -> None:

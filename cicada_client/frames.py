@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from cicada.errors import AnswerBlocked
+from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import TERMINAL_TYPES, Confirmed, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
 from cicada.protocol.profiles import ProfileReply
 
@@ -54,7 +55,7 @@ class GatewayFaultFrame:
     message: str
 
 
-Reply = Resumed | Refused | Confirmed | Pong | ProfileReply
+Reply = Resumed | Refused | Confirmed | Pong | ProfileReply | CorpusReply
 Incoming = EventFrame | Reply | GatewayFaultFrame
 
 _MOST_ROUNDS = 8
@@ -62,9 +63,7 @@ _MOST_ROUNDS = 8
 Part = TypeVar("Part", bound=BaseModel)
 
 _EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
-_REPLIES: Mapping[str, type[Reply]] = {
-    reply.model_fields["type"].default: reply for reply in (Resumed, Refused, Confirmed, Pong, *get_args(ProfileReply))
-}
+_REPLIES: Mapping[str, type[Reply]] = {reply.model_fields["type"].default: reply for reply in get_args(Reply)}
 
 
 def parse_frame(text: str | bytes) -> Incoming | None:

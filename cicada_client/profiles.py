@@ -17,16 +17,16 @@ from cicada.protocol.profiles import (
     ProfileDeleted,
     ProfileExport,
     ProfileHead,
-    ProfileReply,
     Profiles,
     ProfileShown,
 )
+from cicada_client.call import CallReply
 from cicada_client.errors import ClientError, InvalidQuestion, RequestRefused
 
 _CONFLICT = "profile_conflict"
 _READ_AGAIN = 3
 """How often something that is changed while its pages come is read from the start."""
-Send = Callable[[ManageProfile], Awaitable[ProfileReply]]
+Send = Callable[[ManageProfile], Awaitable[CallReply]]
 Page = TypeVar("Page", Profiles, ProfileShown, ProfileChanges, ProfileExport, ProfileDeleted)
 
 
@@ -147,7 +147,7 @@ class ProfilesClient:
             raise ClientError(f"the server answered {fields['operation']} with {reply.type}")
         return reply
 
-    async def _reply(self, **fields: Any) -> ProfileReply:
+    async def _reply(self, **fields: Any) -> CallReply:
         given = {name: value for name, value in fields.items() if value not in (None, ())}
         given["requestId"] = given.get("requestId") or str(uuid.uuid4())
         try:

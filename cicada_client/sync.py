@@ -217,6 +217,10 @@ class SyncCicadaClient(_Face[CicadaClient]):
 
     answer = _waiting(CicadaClient.answer)
     confirm = _waiting(CicadaClient.confirm)
+    collections = _waiting(CicadaClient.collections)
+    documents = _waiting(CicadaClient.documents)
+    search = _waiting(CicadaClient.search)
+    read = _waiting(CicadaClient.read)
 
     # --- the thread ---
 
