@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 from stacks.builds import BUILD, ROOT, built
 from stacks.bytecode import FUNCTION_FOLDER, LAYER_FOLDER, Interpreter, compile_folder, interpreter
+from stacks.http_access import BRINGS
 
 LAMBDAS = ROOT / "lambdas"
 FUNCTIONS = tuple(sorted(path.parent.name for path in LAMBDAS.glob("*/handler.py")))
@@ -50,6 +51,7 @@ ENVIRONMENT = {
     "REQUESTS_TABLE": "t",
     "INDEX_BUCKET": "b",
     "PAGE_BUCKET": "b",
+    "WEBSOCKET_URL": "wss://abc.execute-api.us-east-1.amazonaws.com/live",
     "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:m",
     "INGEST_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:ingest",
     "GENERATION_MODEL_ID": "g",
@@ -74,7 +76,7 @@ CASES = {
     "the search path alone": SEARCH_PATH,
     **{name: f"import sys; sys.path.insert(0, {str(LAMBDAS / name)!r}); import handler" for name in FUNCTIONS},
 }
-VENDOR_LAYERS = ("base", "auth", "documents", "search", "yaml")
+VENDOR_LAYERS = ("base", "auth", "documents", "http", "search", "yaml")
 SDK_LAYER = "sdk"
 """What Lambda's runtime brings."""
 PACKAGES_SHOWN = 25
@@ -122,6 +124,8 @@ def laid_out(folder: Path, packages: Path, runtime: Path, python: Interpreter) -
         shutil.copytree(packages, layout.opt / "python", copy_function=os.link)
         shutil.copytree(ROOT / "layers" / "cicada", layout.opt, ignore=ignored, dirs_exist_ok=True)
         shutil.copytree(LAMBDAS, layout.task, ignore=ignored)
+        for package in BRINGS:
+            shutil.copytree(package, layout.task / "http" / package.name, ignore=ignored)
     compile_folder(variants["bytecode"].opt, LAYER_FOLDER, python)
     compile_folder(variants["bytecode"].task, FUNCTION_FOLDER, python)
     return variants

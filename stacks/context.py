@@ -24,6 +24,7 @@ from stacks.answer_settings import (
 )
 from stacks.auth_settings import AuthSettings
 from stacks.guardrail_settings import GuardrailSettings
+from stacks.http_settings import HttpAccessSettings
 from stacks.ingest_settings import Ingest
 from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
@@ -47,6 +48,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "agents": AgentsSettings,
     "profiles": ProfilesSettings,
     "page": PageSettings,
+    "http": HttpAccessSettings,
     "budget": Budget,
     "citations": CitationsSettings,
     "guardrail": GuardrailSettings,

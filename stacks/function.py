@@ -37,7 +37,7 @@ class CicadaFunction(Construct):
         quiet: bool = False,
         key: kms.IKey | None = None,
         name: str | None = None,
-        brings: Path | None = None,
+        brings: Sequence[Path] = (),
     ) -> None:
         """Make the function.
 
@@ -54,7 +54,7 @@ class CicadaFunction(Construct):
             quiet: leave no trace and no line of the platform's of a run that went well, for one that runs all the time.
             key: encrypts the logs.
             name: the function's, for those whom people call by it; CloudFormation chooses one when None.
-            brings: a folder that lies beside the handler, under its own name.
+            brings: folders that lie beside the handler, under their own names.
         """
         super().__init__(scope, id)
         self.folder = folder
@@ -148,7 +148,7 @@ class Functions:
         concurrency: int | None = None,
         quiet: bool = False,
         name: str | None = None,
-        brings: Path | None = None,
+        brings: Sequence[Path] = (),
     ) -> CicadaFunction:
         """Make a function; ``vendor`` are its vendor layers besides the base. See CicadaFunction for the rest."""
         return CicadaFunction(

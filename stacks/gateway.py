@@ -22,6 +22,7 @@ from stacks.dashboard import OperatorsDashboard
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
 from stacks.function import Functions
+from stacks.http_access import HttpAccess
 from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
@@ -107,6 +108,7 @@ class GatewayStack(Stack):
         stage = self._stage(routes.deploy(), access_log)
         if page is not None:  # it is told of the API when that can be called
             page.configure(self, self._page_config(issuer)).node.add_dependency(stage)
+        http = self._http_access(issuer)
         groups = log_groups(self, access_log)
         save_queries(self, prefix=settings.stack_prefix, groups=groups)
         if settings.alarm_email is not None:
@@ -125,6 +127,7 @@ class GatewayStack(Stack):
             "Release": __version__,
             "WebSocketUrl": data.address("wss"),
             **({} if page is None else {"PageUrl": page.url}),
+            **({} if http is None else {"HttpUrl": http.url}),
             **({} if dashboard is None else {"Dashboard": dashboard.name}),
             "IndexBucket": data.bucket_name,
             "RequestsTable": data.table.table_name,
@@ -141,6 +144,18 @@ class GatewayStack(Stack):
             **({} if issuer is None else issuer.outputs()),
         }.items():
             CfnOutput(self, name, value=value)
+
+    def _http_access(self, issuer: TokenIssuer | None) -> HttpAccess | None:
+        if not self._settings.http.enabled:
+            return None
+        return HttpAccess(
+            self,
+            "HttpAccess",
+            settings=self._settings,
+            functions=self._functions,
+            websocket_url=self._data.address("wss"),
+            issuer=issuer,
+        )
 
     def _authorizer(self, issuer: TokenIssuer, page: PageStack | None) -> lambda_.IFunction:
         auth = self._settings.auth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import AssetHashType
@@ -68,29 +69,31 @@ class Layers(Construct):
         return self._made[name]
 
 
-def function_code(folder: str, *, brings: Path | None = None, local: bool) -> lambda_.Code:
+def function_code(folder: str, *, brings: Sequence[Path] = (), local: bool) -> lambda_.Code:
     """The code of a folder of ``lambdas/``, with bytecode unless it is for the local cloud.
 
     Args:
         folder: the folder's name.
-        brings: another folder that lies beside the handler, under its own name.
+        brings: further folders that lie beside the handler, under their own names.
         local: for the local cloud.
     """
     source = ROOT / "lambdas" / folder
-    if brings is not None:
+    if brings:
         source = _with(source, brings)
     return _code(f"function_{folder}", source, FUNCTION_FOLDER, local=local)
 
 
-def _with(source: Path, brings: Path) -> Path:
-    """A copy of a function's folder that holds another folder, too."""
+def _with(source: Path, brings: Sequence[Path]) -> Path:
+    """A copy of a function's folder that holds further folders."""
 
     def make(folder: Path) -> None:
         ignore = shutil.ignore_patterns(*(pattern.removeprefix("**/") for pattern in NOT_CODE))
         shutil.copytree(source, folder, ignore=ignore, dirs_exist_ok=True)
-        shutil.copytree(brings, folder / brings.name)
+        for one in brings:
+            shutil.copytree(one, folder / one.name, ignore=ignore)
 
-    return built(f"source_{source.name}", source_key(source, source_key(brings, brings.name)), make)
+    key = source_key(source, functools.reduce(lambda above, one: source_key(one, above + one.name), brings, ""))
+    return built(f"source_{source.name}", key, make)
 
 
 _compiled = functools.cache(compiled)

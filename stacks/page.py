@@ -195,7 +195,7 @@ class PageStack(Stack):
             timeout_s=UPLOAD_S,
             memory_mb=256,
             environment={"PAGE_BUCKET": self._bucket.bucket_name},
-            brings=page_bundle(),
+            brings=(page_bundle(),),
         )
         ours = [self._bucket.arn_for_objects(key) for key in (f"{ASSETS}*", INDEX, CONFIG)]
         made.allow(["s3:ListBucket"], self._bucket.bucket_arn)

@@ -28,6 +28,7 @@ from stacks.answer_settings import (
 from stacks.auth_settings import RESERVED_IN_DOMAINS, AuthSettings
 from stacks.bedrock_regions import why_not_from
 from stacks.guardrail_settings import GuardrailSettings
+from stacks.http_settings import HttpAccessSettings
 from stacks.ingest_settings import Ingest
 from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
@@ -114,6 +115,7 @@ class Settings(Group):
     agents: AgentsSettings = AgentsSettings()
     profiles: ProfilesSettings = ProfilesSettings()
     page: PageSettings = PageSettings()
+    http: HttpAccessSettings = HttpAccessSettings()
     budget: Budget = Budget()
     citations: CitationsSettings = CitationsSettings()
     guardrail: GuardrailSettings = GuardrailSettings()

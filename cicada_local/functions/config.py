@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -118,6 +119,8 @@ class StreamedResult:
 
     request_id: str
     stream: ResponseStream
+    ended: asyncio.Task[InvokeResult]
+    """The invocation: done when its environment is ready for the next, as far as that is waited for."""
 
 
 @dataclass

@@ -208,7 +208,7 @@ class FunctionService:
             await asyncio.wait({run, begun}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             begun.cancel()
-        return StreamedResult(request_id, stream) if stream.begun.is_set() else await run
+        return StreamedResult(request_id, stream, run) if stream.begun.is_set() else await run
 
     def processes(self) -> dict[str, list[int]]:
         """The living processes of each function that was invoked."""

@@ -20,7 +20,6 @@ from multidict import CIMultiDict
 from cicada_local.functions.config import InvokeResult, StreamedResult
 from cicada_local.functions.errors import LambdaApiError
 from cicada_local.functions.service import FunctionService
-from cicada_local.functions.streaming import ResponseStream
 from cicada_local.functions.url_events import (
     MAX_PRELUDE_BYTES,
     SEPARATOR,
@@ -145,7 +144,7 @@ class FunctionUrls:
         headers["x-amzn-RequestId"] = result.request_id
         try:
             if isinstance(result, StreamedResult):
-                return await _stream(request, result.stream, headers)
+                return await _stream(request, result, headers)
             if result.function_error is None:
                 return _buffered(result, headers)
         except ResponseInvalid:
@@ -182,8 +181,9 @@ def _buffered(result: InvokeResult, headers: CIMultiDict[str]) -> web.Response:
     return web.Response(status=status, body=body, headers=headers)
 
 
-async def _stream(request: web.Request, stream: ResponseStream, headers: CIMultiDict[str]) -> web.StreamResponse:
+async def _stream(request: web.Request, result: StreamedResult, headers: CIMultiDict[str]) -> web.StreamResponse:
     """Send the pieces on as they come. What the client does not take any more is read to its end all the same."""
+    stream = result.stream
     pieces = stream.pieces()
     status, first = 200, b""
     if stream.content_type == STREAMED:
@@ -205,6 +205,7 @@ async def _stream(request: web.Request, stream: ResponseStream, headers: CIMulti
     count = await _write(response, first)
     async for piece in pieces:
         count += await _write(response, piece)
+    await asyncio.wait({result.ended})
     if stream.error is not None:
         if request.transport is not None:
             request.transport.abort()

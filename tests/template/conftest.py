@@ -77,6 +77,7 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
             "connectOrigins": ["https://tokens.example.org"],
             "examples": ["Who locked the boathouse?"],
         },
+        "http": {"enabled": True, "allowedOrigins": ["https://app.example.org"], "concurrency": 5},
         "recovery": {"sweepMinutes": 1},
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},

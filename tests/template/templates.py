@@ -45,6 +45,9 @@ FUNCTIONS = {
 }
 """Folders below lambdas/, and how their resources' ids begin."""
 
+OPTIONAL_FUNCTIONS = {"http": "Http"}
+"""The same of those that a setting adds."""
+
 
 STACKS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
 """In their order; the third is there with a user pool only, the second unless it is turned off."""
@@ -103,7 +106,9 @@ class Synthesis:
     def function(self, folder: str) -> Resource:
         """The function of a folder of lambdas/."""
         (found,) = (
-            f for f in self.resources("AWS::Lambda::Function") if f.id.startswith(FUNCTIONS[folder] + "Function")
+            f
+            for f in self.resources("AWS::Lambda::Function")
+            if f.id.startswith({**FUNCTIONS, **OPTIONAL_FUNCTIONS}[folder] + "Function")
         )
         return found
 

@@ -22,17 +22,17 @@ from cicada.settings import (
 )
 from cicada.usage.limits import Limits, UsageLimits
 from stacks.findings import flat
-from tests.template.templates import FUNCTIONS, ROOT, Synthesis
+from tests.template.templates import FUNCTIONS, OPTIONAL_FUNCTIONS, ROOT, Synthesis
 
 CALLBACK = "https://<Cicada-Data.ApiId>.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
 
 
-ONLY_WITH_CLASSIC_AGENTS = {"agent_tools"}
+ONLY_WHERE_ASKED_FOR = {"agent_tools", *OPTIONAL_FUNCTIONS}
 
 
 def test_every_folder_of_lambdas_is_a_function(shipped: Synthesis) -> None:
     folders = {path.name for path in (ROOT / "lambdas").iterdir() if path.is_dir() and not path.name.startswith("_")}
-    assert folders == FUNCTIONS.keys() | ONLY_WITH_CLASSIC_AGENTS
+    assert folders == FUNCTIONS.keys() | ONLY_WHERE_ASKED_FOR
     assert len(list(shipped.resources("AWS::Lambda::Function"))) == len(FUNCTIONS)
 
 

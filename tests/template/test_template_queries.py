@@ -12,7 +12,7 @@ from cicada_cli.trace_words import SAVED_QUERIES
 from cicada_local.insights.query import parse
 from stacks.findings import flat
 from stacks.queries import ACCESS_LOG, CATALOGUE, MAX_CHARS, MAX_GROUPS, TELLERS, full_name
-from tests.template.templates import FUNCTIONS, Resource, Synthesis
+from tests.template.templates import FUNCTIONS, OPTIONAL_FUNCTIONS, Resource, Synthesis
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUSALS = {errors.Unauthorized.code, errors.LimitReached.code, errors.SpendingStopped.code}
@@ -48,7 +48,7 @@ def group_id(folder: str) -> str:
         case "agent_tools":
             return "AgentsToolsLogs"
         case _:
-            return f"{FUNCTIONS[folder]}Logs"
+            return f"{(FUNCTIONS | OPTIONAL_FUNCTIONS)[folder]}Logs"
 
 
 def test_every_function_that_knows_a_request_is_asked(shipped: Synthesis) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from starlette.requests import Request
@@ -96,7 +97,7 @@ def client(deployment, seen=None, *, environ=SIGNED_IN, running=None, **options)
 
 def test_a_token_opens_one_connection_which_the_request_uses():
     deployment = Deployment()
-    seen: dict[str, object] = {}
+    seen: dict[str, Any] = {}
     answer = client(deployment, seen).post("/v1/ask", content=b"hello", headers=BEARER)
     assert (answer.status_code, answer.json()) == (200, {"answer": "yes"})
     assert seen["body"] == b"hello"

@@ -16,6 +16,7 @@ from benchmarks.import_time import ENVIRONMENT
 from cicada.metrics import CATALOGUE
 from cicada_local.functions.log_levels import passes
 from cicada_local.functions.packages import RUNTIME_MODULES, modules_required
+from stacks.http_access import BRINGS
 from stacks.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,7 @@ LAYERS = {
     "enrich_schema": ("base", "search"),
     "page_files": ("base",),
     "record_settings": ("base",),
+    "http": ("base", "http"),
 }
 READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""
@@ -78,7 +80,13 @@ def modules_of(layer):
 
 def imported(function, told):
     paths = [str(ROOT / "lambdas" / function), str(ROOT / "layers" / "cicada" / "python")]
-    allowed = {*RUNTIME_MODULES, "cicada", *(name for layer in LAYERS[function] for name in modules_of(layer))}
+    brought = {path.name for path in BRINGS} if function == "http" else set()
+    allowed = {
+        *RUNTIME_MODULES,
+        "cicada",
+        *brought,
+        *(name for layer in LAYERS[function] for name in modules_of(layer)),
+    }
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(paths), json.dumps(sorted(allowed)), str(told)],
         env=os.environ | ENVIRONMENT | DEPLOYED,

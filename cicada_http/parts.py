@@ -1,0 +1,7 @@
+"""The parts of the application that is deployed."""
+
+from __future__ import annotations
+
+from cicada_http.app import MakePart
+
+PARTS: tuple[MakePart, ...] = ()
