@@ -4,6 +4,7 @@ import { Chat } from "../packages/chat/src/chat.js";
 import { t, translate, useLanguage } from "../packages/chat/src/i18n.js";
 import { bearer, Session } from "../packages/client/src/session.js";
 import { tabStorage } from "../packages/client/src/store.js";
+import { followReaderLink, noteReading, readerLink } from "./reader_link.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
 import { PageView } from "./view.js";
 
@@ -15,6 +16,8 @@ const SETTINGS_RETRY_MS = 2_000;
 const SUSPICIOUS_FAILURES = 2;
 /** Where what is written and not sent waits while its writer signs in. */
 const DRAFT = "cicada:draft";
+/** Where the passage that the address named waits meanwhile. */
+const READING = "cicada:reading";
 
 /** @type {Session | undefined} */
 let session;
@@ -25,6 +28,8 @@ translate(document);
 
 const chat = new Chat({
   landmark: "main",
+  onRead: noteReading,
+  linkOf: readerLink,
   onStatus: (status) => {
     view.showStatus(status);
     if (status.state === "waiting" && status.failures >= SUSPICIOUS_FAILURES) session?.suspect();
@@ -107,6 +112,10 @@ function start(settings) {
   chat.view.draft = tabStorage.getItem(DRAFT) ?? "";
   tabStorage.removeItem(DRAFT);
   void signedIn?.restore(address);
+  const reading = tabStorage.getItem(READING);
+  tabStorage.removeItem(READING);
+  if (reading && !location.hash) history.replaceState(null, "", reading);
+  followReaderLink(chat);
 
   const check = () => {
     signedIn?.check();
@@ -118,7 +127,7 @@ function start(settings) {
     if (!document.hidden) signedIn?.check();
     chat.connection?.attend(!document.hidden);
   });
-  if (matchMedia("(pointer: fine)").matches) chat.view.focus(); // on a touch screen it would call up the keyboard
+  if (matchMedia("(pointer: fine)").matches && !chat.view.reader.isOpen) chat.view.focus(); // on a touch screen it would call up the keyboard
 }
 
 /** Begin a new conversation. */
@@ -131,6 +140,7 @@ async function signIn() {
   const url = await session?.begin();
   if (!url) return;
   tabStorage.setItem(DRAFT, chat.view.draft);
+  if (location.hash) tabStorage.setItem(READING, location.hash);
   location.assign(url);
 }
 

@@ -12,6 +12,7 @@ import { t } from "./i18n.js";
  * @import { Turn } from "../../client/src/conversation.js"
  * @import { Timing } from "../../client/src/timing.js"
  * @import { Episode } from "./episodes_view.js"
+ * @import { PassageName } from "./reader_view.js"
  *
  * @typedef {object} Deployment
  * @property {string} webSocketUrl
@@ -38,11 +39,13 @@ export class Chat {
    * @param {object} [options]
    * @param {"main" | "div"} [options.landmark]  `main` where the chat is the document's main content
    * @param {Element} [options.scroller]  what scrolls; the document's own scrolling element if it is left out
+   * @param {(name: PassageName | null) => void} [options.onRead]  told of the passage that is shown in its document
+   * @param {(name: PassageName) => string} [options.linkOf]  the address that opens a passage
    * @param {(status: Status) => void} [options.onStatus]  told when the connection's status has changed
    * @param {(turn: Turn) => void} [options.onTurn]  told of every question that something has happened to
    * @param {(turn: Turn) => void} [options.onAsk]  told of every question that the user asks
    */
-  constructor({ landmark, scroller, onStatus, onTurn, onAsk } = {}) {
+  constructor({ landmark, scroller, onRead, linkOf, onStatus, onTurn, onAsk } = {}) {
     this.#onStatus = onStatus ?? (() => undefined);
     this.#onTurn = onTurn ?? (() => undefined);
     this.#onAsk = onAsk ?? (() => undefined);
@@ -54,7 +57,7 @@ export class Chat {
         call: (action) => this.#connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
         clear: () => this.#conversation?.clear(),
       },
-      { landmark, scroller },
+      { landmark, scroller, onRead, linkOf },
     );
   }
 

@@ -3,6 +3,7 @@
 import { ComposerView } from "./composer_view.js";
 import { el, icon, setText } from "./dom.js";
 import { t } from "./i18n.js";
+import { ReaderView } from "./reader_view.js";
 import { TurnView } from "./turn_view.js";
 
 /**
@@ -10,6 +11,7 @@ import { TurnView } from "./turn_view.js";
  * @import { Turn } from "../../client/src/conversation.js"
  * @import { Call, CallReply } from "../../client/src/protocol.js"
  * @import { Episode } from "./episodes_view.js"
+ * @import { PassageName } from "./reader_view.js"
  *
  * @typedef {object} ChatHandlers
  * @property {(query: string, episodes: string[]) => void} ask
@@ -25,6 +27,9 @@ const FOLLOW_PX = 80;
 /** Draws once a frame, whatever has changed since the last. */
 export class ChatView {
   element = el("div", { class: "chat" });
+
+  /** Shows a source in its document. */
+  reader;
 
   #handlers;
   #scroller;
@@ -60,15 +65,25 @@ export class ChatView {
    * @param {object} [options]
    * @param {"main" | "div"} [options.landmark]  `main` where the chat is the document's main content
    * @param {Element} [options.scroller]  what scrolls; the document's own scrolling element if it is left out
+   * @param {(name: PassageName | null) => void} [options.onRead]  told of the passage that is shown in its document
+   * @param {(name: PassageName) => string} [options.linkOf]  the address that opens a passage
    */
-  constructor(handlers, { landmark = "div", scroller } = {}) {
+  constructor(handlers, { landmark = "div", scroller, onRead, linkOf } = {}) {
     this.#handlers = handlers;
     this.#scroller = scroller ?? document.scrollingElement ?? document.documentElement;
     this.#composer = new ComposerView((query, episodes) => this.#ask(query, episodes), this.#latest);
+    this.reader = new ReaderView({
+      call: (action) => handlers.call(action),
+      announce: (text) => this.announce(text),
+      onChange: onRead,
+      linkOf,
+      beside: landmark === "main",
+    });
     this.element.append(
       el(landmark, { class: "talk" }, this.#welcome, this.#turns),
       this.#composer.element,
       this.#announcer,
+      this.reader.element,
     );
     this.#latest.addEventListener("click", () => {
       this.#following = true;
@@ -109,6 +124,7 @@ export class ChatView {
         this.#handlers.cancel(turn);
       },
       call: (action) => this.#handlers.call(action),
+      read: (reading) => this.reader.read(reading),
       moveFocus: () => this.#composer.focus(),
       askAgain: () => {
         if (turn.exchange.failure?.limit) this.#drop(turn); // nothing came of it that could be looked at

@@ -11,6 +11,7 @@ import chatStyle from "./chat.css";
 import component from "./component.css";
 import composer from "./composer.css";
 import markdown from "./markdown.css";
+import reader from "./reader.css";
 import sources from "./sources.css";
 import theme from "./theme.css";
 
@@ -32,7 +33,7 @@ import theme from "./theme.css";
  * @property {string} message
  */
 
-const STYLES = [theme, component, chatStyle, composer, answer, markdown, sources];
+const STYLES = [theme, component, chatStyle, composer, answer, markdown, sources, reader];
 
 /**
  * Attributes: `url` (the deployment's WebSocket URL), `token`, `lang`, `episodes` (ids, separated by commas, to choose from).

@@ -27,6 +27,7 @@ export class EpisodesView {
     this.#chips.addEventListener("change", () => this.#show());
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !this.element.open) return;
+      event.preventDefault();
       this.element.open = false;
       this.element.querySelector("summary")?.focus();
     });

@@ -10,5 +10,10 @@ export const ICONS = {
   filter: "M3.5 6h13M6 10h8M8.5 14h3",
   verified: "m4.5 10.5 3.7 3.7 7.3-8",
   unchecked: "M6 10h8",
+  read: "M10 5.5C8 4 5.5 3.8 3 4.3v11c2.5-.5 5-.3 7 1.2 2-1.5 4.5-1.7 7-1.2v-11c-2.5-.5-5-.3-7 1.2zM10 5.5v11",
+  before: "m12.5 5-5 5 5 5",
+  after: "m7.5 5 5 5-5 5",
+  close: "m5 5 10 10M15 5 5 15",
+  copy: "M7.5 7.5h9v9h-9zM12.5 7.5v-4h-9v9h4",
   unverified: "M10 4.5v7M10 15.2v.1",
 };

@@ -25,6 +25,7 @@ import {
  * @import { Turn } from "../../client/src/conversation.js"
  * @import { Call, CallReply } from "../../client/src/protocol.js"
  * @import { Status } from "../../client/src/connection.js"
+ * @import { Reading } from "./sources_view.js"
  * @import { Phase } from "./words.js"
  */
 
@@ -62,14 +63,15 @@ export class TurnView {
    * @param {(id: string) => string} does.nameEpisode
    * @param {(action: Call) => Promise<CallReply>} does.call  sends an action, and brings its reply
    * @param {() => void} does.moveFocus  what has the focus is about to vanish
+   * @param {(reading: Reading) => void} does.read  shows a source in its document
    */
-  constructor(turn, { cancel, askAgain, announce, nameEpisode, call, moveFocus }) {
+  constructor(turn, { cancel, askAgain, announce, nameEpisode, call, moveFocus, read }) {
     const { requestId, query, episodes = [] } = turn.ask;
     this.#turn = turn;
     this.#silent = turn.restored;
     this.#announce = announce;
     this.#moveFocus = moveFocus;
-    this.#sources = new SourcesView(requestId);
+    this.#sources = new SourcesView(requestId, read);
     this.#changes = new ChangesView(requestId, { call, announce });
     this.#verdict = new VerdictView((n, marker) => this.#sources.show(n, marker));
     this.#answer = new AnswerView({

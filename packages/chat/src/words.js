@@ -6,7 +6,7 @@ import { WITHHELD } from "../../client/src/tail.js";
 
 /**
  * @import { Exchange } from "../../client/src/exchange.js"
- * @import { Change, ChangedField, Confirm, Failed, Fallback, Limit, Metrics, Reason, Reused, Strategy } from "../../client/src/protocol.js"
+ * @import { Change, ChangedField, Confirm, Failed, Fallback, Limit, Locator, Metrics, Reason, Reused, Strategy } from "../../client/src/protocol.js"
  * @import { Status } from "../../client/src/connection.js"
  * @import { RequestTail } from "../../client/src/tail.js"
  *
@@ -162,6 +162,29 @@ export function sourcesTitle({ sources, offered, notAttributed }, cited) {
   if (offered) return t("sources.before", { count });
   const found = count ? t("sources.count", { count }) : t("sources.none");
   return cited ? t("sources.cited", { sources: found, cited }) : found;
+}
+
+/**
+ * What is to be said of the sources as a whole, in sentences.
+ *
+ * @param {RequestTail} tail
+ * @returns {string[]}
+ */
+export function sourcesNotes({ offered, notAttributed, degraded }) {
+  const [offer, lack] = [t("sources.offered.note"), t("sources.notAttributed.note")];
+  return [...(offered ? [offer] : []), ...(notAttributed.length ? [lack] : []), ...degraded];
+}
+
+/**
+ * Where a passage stands, from its heading down to its page.
+ *
+ * @param {Locator} locator
+ * @returns {string[]} at least one
+ */
+export function placeOf({ heading, place, part }) {
+  const [, page] = /^page (\d+)$/.exec(part) ?? [];
+  const parts = [heading, place, page ? t("source.page", { page }) : part].filter(Boolean);
+  return parts.length ? parts.filter((one, at) => parts.indexOf(one) === at) : [t("source.name")];
 }
 
 /**

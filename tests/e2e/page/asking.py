@@ -22,13 +22,13 @@ _SEEN = f"""(() => {{
     facts: Object.fromEntries(facts.map((fact) => [...fact.children].map((part) => part.innerText))),
     notices: [...turn.querySelectorAll('.notices li')].map((notice) => notice.innerText),
     line: turn.querySelector('.status').innerText,
-    sources: [...turn.querySelectorAll('details.source')].map((source) => ({{
+    sources: [...turn.querySelectorAll('details.source')].sort((a, b) => a.dataset.n - b.dataset.n).map((source) => ({{
       n: Number(source.dataset.n),
       speaker: source.querySelector('.speaker').textContent,
       place: source.querySelector('.place').textContent,
       text: source.querySelector('blockquote').textContent,
       verdict: source.dataset.verdict,
-      open: source.open,
+      open: source.open && (!source.closest('.more') || source.closest('.more').open),
     }})),
   }};
 }})()"""

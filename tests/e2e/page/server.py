@@ -24,7 +24,7 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from cicada.delivery.posting import EXPIRED
-from cicada.errors import Cancelled, CicadaError, RequestUnknown
+from cicada.errors import Cancelled, CicadaError, PassageUnknown, RequestUnknown, UnknownAction
 from cicada.protocol.actions import (
     Ask,
     Cancel,
@@ -32,9 +32,12 @@ from cicada.protocol.actions import (
     ConfirmChange,
     ManageProfile,
     Ping,
+    ReadPassages,
     Resume,
     parse_action,
+    parse_corpus_action,
 )
+from cicada.protocol.corpus import DocumentRead, PassageRead, Passages
 from cicada.protocol.events import (
     TERMINAL_TYPES,
     Failed,
@@ -127,6 +130,13 @@ def _select(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Sub
     return next((one for one in offered if one == "cicada.v1"), None)
 
 
+def _parsed(text: str | bytes) -> ClientAction:
+    try:
+        return parse_action(text)
+    except UnknownAction:
+        return parse_corpus_action(text)
+
+
 class ScriptedServer:
     """Both hosts. A context: they are gone with it."""
 
@@ -157,6 +167,10 @@ class ScriptedServer:
         self.config_status: int = HTTPStatus.OK
         self.replies: list[Reply] = []
         """To the calls that change a profile, in order."""
+        self.document: DocumentRead | None = None
+        """What ``read`` reads in; without it the server does not know the action."""
+        self.passages: list[PassageRead] = []
+        """Of the document, in its order."""
         self._scripts = scripts
         self._config = config or {}
         self._headers = headers
@@ -285,7 +299,7 @@ class ScriptedServer:
         self._sockets.add(socket)
         try:
             async for text in connection:
-                action = parse_action(text)
+                action = _parsed(text)
                 self.received.append(action)
                 if not self.wire.deaf:
                     await self._handle(action, socket)
@@ -308,9 +322,31 @@ class ScriptedServer:
                 await self._cancel(action, socket)
             case Ping():
                 await socket.send(reply_frame(Pong()))
+            case ReadPassages():
+                await socket.send(reply_frame(self._read(action)))
             case ConfirmChange() | ManageProfile():
                 reply = self.replies.pop(0).model_copy(update={"request_id": action.request_id})
                 await socket.send(reply_frame(reply))
+
+    def _read(self, action: ReadPassages) -> Reply:
+        if self.document is None:
+            return Refused.of(UnknownAction(), action.request_id)
+        places = {passage.passage_id: place for place, passage in enumerate(self.passages)}
+        place = places.get(action.passage_id)
+        if place is None:
+            return Refused.of(PassageUnknown("no such passage"), action.request_id)
+        first = max(0, place - action.before)
+        end = place + action.after + 1
+        return Passages(
+            request_id=action.request_id,
+            index_version="v1",
+            collection=action.collection or "script",
+            document=self.document,
+            passages=tuple(self.passages[first:end]),
+            at=place - first,
+            has_previous=first > 0,
+            has_next=end < len(self.passages),
+        )
 
     async def _ask(self, ask: Ask, socket: _Socket) -> None:
         if self.wire.swallow_asks:
