@@ -127,6 +127,8 @@ class CicadaClient:
         *,
         collections: Sequence[str] = (),
         episodes: Sequence[str] = (),
+        documents: Sequence[str] = (),
+        sections: Sequence[str] = (),
         top_k: int | None = None,
         session_id: str | None = None,
         request_id: str | None = None,
@@ -137,6 +139,8 @@ class CicadaClient:
             question: 1 to 4,000 characters.
             collections: search only these; all when empty.
             episodes: search only these; all when empty.
+            documents: search only documents with these sources; all when empty.
+            sections: search only below these headings, such as ``Setup > Locks``; all when empty.
             top_k: passages to retrieve; the deployment's own number when None.
             session_id: names a conversation.
             request_id: a UUID; the same one twice is one request. A new one when None.
@@ -151,6 +155,8 @@ class CicadaClient:
             sessionId=session_id,
             collections=tuple(collections),
             episodes=tuple(episodes),
+            documents=tuple(documents),
+            sections=tuple(sections),
             topK=top_k,
         )
         return self._begin(ask.request_id, ask)
@@ -168,6 +174,8 @@ class CicadaClient:
         *,
         collections: Sequence[str] = (),
         episodes: Sequence[str] = (),
+        documents: Sequence[str] = (),
+        sections: Sequence[str] = (),
         top_k: int | None = None,
         session_id: str | None = None,
         request_id: str | None = None,
@@ -184,6 +192,8 @@ class CicadaClient:
             question,
             collections=collections,
             episodes=episodes,
+            documents=documents,
+            sections=sections,
             top_k=top_k,
             session_id=session_id,
             request_id=request_id,

@@ -252,6 +252,17 @@ def test_a_question_larger_than_a_gateway_frame_goes_out_in_several() -> None:
     assert (asked.query, asked.episodes) == (question, tuple(episodes))
 
 
+def test_filters_go_out_with_a_question() -> None:
+    async def ask() -> None:
+        async with deployment.serving() as url, CicadaClient(url, timing=FAST) as client:
+            await client.answer("Who?", documents=["gate.md"], sections=["Setup > Locks"])
+
+    deployment = Deployment()
+    asyncio.run(ask())
+    (asked,) = deployment.asked.values()
+    assert (asked.documents, asked.sections) == (("gate.md",), ("Setup > Locks",))
+
+
 def test_the_token_travels_in_a_header_and_not_in_the_url() -> None:
     deployment = Deployment()
     asyncio.run(_ask(deployment, token="secret"))

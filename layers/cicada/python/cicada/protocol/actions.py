@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
+from operator import not_
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from uuid import UUID
 
@@ -107,8 +108,8 @@ class Ask(Action):
     session_id: SessionId | None = None
     collections: _FilterValues = Field((), description="only these collections; all when empty")
     episodes: _FilterValues = Field((), description="only these episodes; all when empty")
-    documents: _Paths = Field((), description=_DOCUMENTS)
-    sections: _Paths = Field((), description=_SECTIONS)
+    documents: _Paths = Field((), exclude_if=not_, description=_DOCUMENTS)  # servers before 0.2.0 refuse the field
+    sections: _Paths = Field((), exclude_if=not_, description=_SECTIONS)
     top_k: _TopK | None = Field(None, description="passages to retrieve")
 
 
