@@ -62,6 +62,7 @@ lint: setup ## check style and types
 	@MYPYPATH=lambdas/answer $(VENV)/python -m mypy lambdas/answer/*.py
 	@MYPYPATH=lambdas/corpus $(VENV)/python -m mypy lambdas/corpus/*.py
 	@MYPYPATH=lambdas/message_processor $(VENV)/python -m mypy lambdas/message_processor/*.py
+	@MYPYPATH=lambdas/uploads $(VENV)/python -m mypy lambdas/uploads/*.py
 	@node_modules/.bin/tsc -p packages/tsconfig.json
 
 lock: setup ## compile the locks after a requirement has changed (docs/supply-chain.md)

@@ -20,6 +20,7 @@ from cicada_local.places import ACCOUNT_ID, REGION
 
 _INVOKED = re.compile(r"/functions/(arn:[^/]+)/invocations$")
 _SOCKET = re.compile(r"wss://([a-z0-9]+)\.execute-api\.[a-z0-9-]+\.amazonaws\.com(/[A-Za-z0-9_-]+)?")
+_BUCKET = re.compile(r"https://([a-z0-9-]+)\.s3\.[a-z0-9-]+\.amazonaws\.com(/?)")
 _CALLBACK = re.compile(r"^https?://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/?$")
 
 
@@ -164,7 +165,8 @@ def websocket_url(endpoint_url: str, aws_url: str) -> str:
 
 
 def localised(endpoint_url: str, text: str) -> str:
-    """A text, such as a policy, with the addresses of WebSocket APIs replaced by those of the local gateway."""
+    """A text, such as a policy, with the addresses of WebSocket APIs and buckets replaced by those of this machine."""
+    text = _BUCKET.sub(lambda found: f"{endpoint_url}/{found[1]}" if found[2] else endpoint_url, text)
     origin = endpoint_url.replace("http", "ws", 1)
     return _SOCKET.sub(lambda found: f"{origin}/_ws/{found[1]}{found[2]}" if found[2] else origin, text)
 

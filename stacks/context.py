@@ -31,6 +31,7 @@ from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.replication_settings import Replication
 from stacks.settings import ContextInvalid, DeploymentLimits, Settings, Throttling
+from stacks.uploads_settings import UploadsSettings
 from stacks.usage_settings import UsageLimitsSettings
 
 CONTEXT_KEY = "cicada"
@@ -56,6 +57,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "conversation": ConversationSettings,
     "recovery": RecoverySweepSettings,
     "ingest": Ingest,
+    "uploads": UploadsSettings,
     "throttling": Throttling,
     "limits": DeploymentLimits,
     "usage_limits": UsageLimitsSettings,

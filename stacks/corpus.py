@@ -72,6 +72,7 @@ class Corpus(Construct):
             "AUTH": "none" if settings.auth.mode == "none" else "jwt",
             **settings.access.environment(),
             **settings.usage_limits.environment(),
+            **settings.uploads.uploaders_environment(settings.auth),
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
         }
         return {name: str(value) for name, value in values.items() if value is not None}

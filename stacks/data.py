@@ -107,6 +107,11 @@ class DataStack(Stack):
         """The bucket's ARN, as the other stacks see it."""
         return f"arn:{self.partition}:s3:::{self.bucket_name}"
 
+    @property
+    def upload_origin(self) -> str:
+        """The bucket's origin for browsers that upload: its Region's own endpoint, which redirects nowhere."""
+        return f"https://{self.bucket_name}.s3.{self.region}.{self.url_suffix}"
+
     def allow_list(self, function: CicadaFunction, *prefixes: str) -> None:
         """Let a function list folders of the bucket, and learn that an object is not there: else S3 answers 403."""
         function.allow_statement(

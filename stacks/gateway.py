@@ -104,6 +104,9 @@ class GatewayStack(Stack):
         to_corpus = routes.integrate("ToCorpus", corpus)
         for action in actions_of(CorpusAction):
             routes.add(action, corpus, to_corpus, replies=True)
+        if ingest.uploads is not None:
+            uploads = ingest.uploads.function
+            routes.add("upload", uploads, routes.integrate("ToUploads", uploads), replies=True)
         access_log = log_group(self, "AccessLogs", settings=settings, key=data.encryption_key)
         stage = self._stage(routes.deploy(), access_log)
         if page is not None:  # it is told of the API when that can be called

@@ -23,12 +23,13 @@ from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction, Functions
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
-from stacks.keys import object_key_actions
+from stacks.keys import TABLE_READER, object_key_actions
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.settings import Settings
 
 START_TIMEOUT_S = 30
+UPLOADS_TIMEOUT_S = 20  # API Gateway waits 29 s for the reply
 OWN_RUNS = "Executions come and go; the ARN allows those of this state machine only."
 BY_NAME = "Objects are named by what they hold; the ARN allows those of one folder only."
 
@@ -66,6 +67,8 @@ class IngestStack(Stack):
         self.start = self._start()
         if self.node.try_get_context(REFERENCES) == "both":
             self.export_value(self.start.function.function_name)  # an alarm of release 0.1.0 imports it
+        self.uploads = self._uploads() if settings.uploads.enabled(settings.auth) else None
+        """Serves uploads by users; None where nobody may upload."""
         CfnOutput(self, "DeadLetterQueueUrl", value=self.dead_letters.queue_url)
         CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
 
@@ -192,6 +195,37 @@ class IngestStack(Stack):
         )
         accept(start, {"Serverless-LambdaDLQ": "Its on-failure destination holds what a dead letter would, and why."})
         return start
+
+    def _uploads(self) -> CicadaFunction:
+        settings, data = self._settings, self._data
+        uploads = self._functions.make(
+            "UserUploads",
+            "uploads",
+            timeout_s=UPLOADS_TIMEOUT_S,
+            memory_mb=512,
+            environment={
+                "INDEX_BUCKET": data.bucket_name,
+                "UPLOAD_URL": f"{data.upload_origin}/",
+                "INGEST_MACHINE_ARN": self.machine_arn,
+                "REQUESTS_TABLE": data.table.table_name,
+                "UPLOAD_LIMITS": settings.uploads.limits().model_dump_json(),
+                "AUTH": "none" if settings.auth.mode == "none" else "jwt",
+                **settings.uploads.uploaders_environment(settings.auth),
+                **settings.access.environment(),
+            },
+        )
+        # It signs forms with its own rights: a form can do nothing that the function may not.
+        self._allow_objects(uploads, ("s3:DeleteObject", "s3:PutObject"), INCOMING)
+        self._allow_objects(uploads, ("s3:GetObject",), INGESTED, INGESTS)
+        uploads.allow(("s3:GetObject",), data.access_arn)
+        data.allow_list(uploads, INCOMING, INDEX_PREFIX, INGESTED, INGESTS)
+        data.allow_records(uploads)
+        uploads.allow(("states:DescribeExecution",), self._runs(":"), because=OWN_RUNS)
+        if settings.auth.mode != "none":  # whether the user's tokens were revoked
+            uploads.allow(("dynamodb:GetItem",), data.table.table_arn)
+            if data.key is not None:
+                uploads.allow(TABLE_READER, data.key.key_arn)
+        return uploads
 
     def _dead_letters(self) -> sqs.Queue:
         """A queue that holds events until the operator has seen them. It holds names of documents, no text."""

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cicada.page.files import ASSETS, CONFIG, INDEX
-from cicada.page.publishing import CONFIGURATION, FILES
+from cicada.page.publishing import CONFIGURATION, FILES, UPLOAD_ORIGIN
 from stacks.data import DataStack
 from stacks.findings import accept
 from stacks.function import CicadaFunction, Functions
@@ -44,6 +44,8 @@ class PageStack(Stack):
         layers = Layers(self, "Layers", local=settings.local)
         self._uploader = self._function(Functions(self, settings, layers, data.encryption_key))
         self._files()
+        if settings.uploads.enabled(settings.auth):
+            self._accept_uploads(data)
 
     def configure(self, scope: Construct, config: str) -> CustomResource:
         """Have ``config.json`` made by another stack, which knows what is in it.
@@ -85,7 +87,8 @@ class PageStack(Stack):
 
     def _headers(self, data: DataStack) -> cloudfront.ResponseHeadersPolicy:
         """The list of ``web/headers.json``; CloudFront has properties of their own for the security headers."""
-        headers = page_headers(data.origin("wss"), self._sign_in_origins())
+        uploads = data.upload_origin if self._settings.uploads.enabled(self._settings.auth) else ""
+        headers = page_headers(data.origin("wss"), self._sign_in_origins(), uploads)
         max_age = headers.pop("Strict-Transport-Security").removeprefix("max-age=")
         if (headers.pop("X-Content-Type-Options"), headers.pop("X-Frame-Options")) != ("nosniff", "DENY"):
             raise ValueError("web/headers.json: X-Content-Type-Options and X-Frame-Options must be nosniff and DENY")
@@ -217,3 +220,18 @@ class PageStack(Stack):
         )
         # The bucket's policy is what lets the function in over TLS alone, and it goes first when the stack is deleted.
         uploaded.node.add_dependency(self._bucket)
+
+    def _accept_uploads(self, data: DataStack) -> None:
+        """Have the index's bucket accept uploads from the page's own origin (CORS).
+
+        The bucket's stack cannot: it is made before the page has an address.
+        """
+        self._uploader.allow(["s3:PutBucketCORS"], data.bucket_arn)
+        CustomResource(
+            self,
+            "UploadOrigin",
+            resource_type=UPLOAD_ORIGIN,
+            service_token=self._uploader.function.function_arn,
+            service_timeout=Duration.seconds(2 * UPLOAD_S),
+            properties={"Bucket": data.bucket_name, "Origin": self.url},
+        )

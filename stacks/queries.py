@@ -38,7 +38,12 @@ _INTEGRATORS = (
     "index_document",
     "retrieve",
 )
-_ALL = (*TELLERS, *_INGEST, *_INTEGRATORS, "agent_tools", "authorizer", "connection", "http", "index_maintenance")
+_ALL = (
+    *TELLERS,
+    *_INGEST,
+    *_INTEGRATORS,
+    *("agent_tools", "authorizer", "connection", "http", "index_maintenance", "uploads"),
+)
 
 _TRACE_FIELDS = (
     "function_name",

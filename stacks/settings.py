@@ -34,6 +34,7 @@ from stacks.objectives_settings import ObjectivesSettings
 from stacks.page_settings import PageSettings
 from stacks.profiles_settings import ProfilesSettings
 from stacks.replication_settings import Replication
+from stacks.uploads_settings import UploadsSettings
 from stacks.usage_settings import UsageLimitsSettings
 
 LOCAL_ACCOUNT = "123456789012"
@@ -123,6 +124,7 @@ class Settings(Group):
     conversation: ConversationSettings = ConversationSettings()
     recovery: RecoverySweepSettings = RecoverySweepSettings()
     ingest: Ingest = Ingest()
+    uploads: UploadsSettings = UploadsSettings()
     throttling: Throttling = Throttling()
     limits: DeploymentLimits = DeploymentLimits()
     usage_limits: UsageLimitsSettings = UsageLimitsSettings()
@@ -228,6 +230,7 @@ class Settings(Group):
     @model_validator(mode="after")
     def _groups_and_limits_fit_the_rest(self) -> Settings:
         self.access.check(self.auth)
+        self.uploads.check(self.auth)
         self.usage_limits.check(self.auth, self.budget)
         self.replication.check_key(self.customer_managed_key is not False)
         return self

@@ -152,6 +152,7 @@ _BUCKET_ACTIONS = {
     "ListObjects": "ListBucket",
     "ListObjectsV2": "ListBucket",
     "HeadBucket": "ListBucket",
+    "DeleteBucketCors": "PutBucketCORS",
     "GetBucketVersions": "ListBucketVersions",
     "GetBucketUploads": "ListBucketMultipartUploads",
 }

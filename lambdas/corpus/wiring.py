@@ -70,6 +70,7 @@ def build(settings: CorpusSettings, time_left: TimeLeft) -> Corpus:
         top_k=settings.top_k,
         min_score=settings.min_score,
         admit=gate.admit,
+        uploads=settings.uploaders,
         time_left_s=time_left.seconds,
     )
     revocations = None if settings.auth == "none" else DynamoDbRevocations(table, settings.requests_table)

@@ -10,7 +10,7 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.custom_resources import respond
-from cicada.page.publishing import CLIENT_CONFIG, PagePublisher, S3PageBucket
+from cicada.page.publishing import CLIENT_CONFIG, PagePublisher, S3CrossOrigin, S3PageBucket
 from cicada.settings import PageFilesSettings
 from cicada.telemetry import logger
 
@@ -18,7 +18,8 @@ WEB = Path(__file__).parent / "web"
 """The page's source, which is part of this function's package."""
 
 settings = PageFilesSettings.read(os.environ)
-publisher = PagePublisher(S3PageBucket(boto3.client("s3", config=CLIENT_CONFIG), settings.page_bucket), WEB)
+s3 = boto3.client("s3", config=CLIENT_CONFIG)
+publisher = PagePublisher(S3PageBucket(s3, settings.page_bucket), WEB, S3CrossOrigin(s3))
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -82,6 +82,13 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
         "access": {"default": "nobody", "collections": {"script": ["readers"]}},
+        "uploads": {
+            "uploaders": {"script": ["readers"], "*": ["Cicada admins"]},
+            "maxFileMb": 8,
+            "maxDocuments": 100,
+            "formSeconds": 60,
+            "declarations": True,
+        },
         "usageLimits": {"user": {"requestsMinute": 6, "usdDay": 2.5}, "groups": {"readers": {"usdMonth": 100}}},
         "retentionDays": 1,
         "logRetentionDays": 14,

@@ -45,7 +45,7 @@ FUNCTIONS = {
 }
 """Folders below lambdas/, and how their resources' ids begin."""
 
-OPTIONAL_FUNCTIONS = {"http": "Http"}
+OPTIONAL_FUNCTIONS = {"http": "Http", "uploads": "UserUploads"}
 """The same of those that a setting adds."""
 
 

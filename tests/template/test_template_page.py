@@ -99,6 +99,9 @@ COGNITO = [
 ]
 
 
+UPLOADS = "https://<Cicada-Data.IndexBucket>.s3.<AWS::Region>.<AWS::URLSuffix>"
+
+
 def test_the_page_may_call_the_api_and_the_issuer_and_nobody_else(
     shipped: Synthesis, full: Synthesis, local: Synthesis
 ) -> None:
@@ -113,8 +116,9 @@ def test_the_page_may_call_the_api_and_the_issuer_and_nobody_else(
         API.replace("Cicada", "Other"),
         "https://issuer.example.org",
         "https://tokens.example.org",
+        UPLOADS.replace("Cicada", "Other"),
     ]
-    assert called(local) == ["'self'", API]
+    assert called(local) == ["'self'", API, UPLOADS]
 
 
 def test_names_are_unique_where_several_regions_have_a_deployment(each: Synthesis) -> None:

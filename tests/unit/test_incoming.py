@@ -12,8 +12,9 @@ from cicada.errors import DocumentBroken, IndexCorrupt, ModelBusy, OutOfTime, Wo
 from cicada.index.ports import PreconditionFailed
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe
 from cicada.ingest.incoming.batches import TIME_MARGIN_S, prepare
-from cicada.ingest.incoming.bucket import Upload, UploadChanged, UploadUnreadable
+from cicada.ingest.incoming.bucket import UploadChanged, UploadUnreadable
 from cicada.ingest.incoming.finishing import COMMIT_MARGIN_S, finish, read_report, reports
+from cicada.ingest.incoming.listed import Upload
 from cicada.ingest.incoming.places import collection_and_source, execution_name, is_ignored, mirror_key
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.run_records import Batch, read_mirror

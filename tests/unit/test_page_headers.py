@@ -31,6 +31,11 @@ def test_it_may_speak_to_those_who_sign_its_users_in() -> None:
     assert directives(policy)["connect-src"] == {"'self'", API, ISSUER, "https://tokens.example.org"}
 
 
+def test_it_may_send_uploads_to_the_bucket_where_somebody_may_upload() -> None:
+    policy = page_headers(API, uploads="https://index.s3.eu-central-1.amazonaws.com")["Content-Security-Policy"]
+    assert directives(policy)["connect-src"] == {"'self'", API, "https://index.s3.eu-central-1.amazonaws.com"}
+
+
 def test_what_is_not_there_leaves_no_gap() -> None:
     for headers in (page_headers(""), page_headers(API), page_headers("", [ISSUER])):
         assert not re.search(r"  | ;|[{}]", "".join(headers.values()))

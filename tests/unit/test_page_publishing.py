@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cicada.custom_resources import ResourceRequest
 from cicada.page.files import ASSETS, CONFIG, IMMUTABLE, INDEX, REVALIDATED, PageFile, page_files
-from cicada.page.publishing import ACCESS_ATTEMPTS, CONFIGURATION, FILES, PagePublisher, S3PageBucket
+from cicada.page.publishing import ACCESS_ATTEMPTS, CONFIGURATION, FILES, UPLOAD_ORIGIN, PagePublisher, S3PageBucket
 from stacks.page_bundle import page_bundle
 
 PAGE = page_bundle()
@@ -46,6 +46,26 @@ class MemoryBucket:
         self.files.pop(key, None)
 
 
+class MemoryCors:
+    def __init__(self) -> None:
+        self.origins: dict[str, str] = {}
+
+    def accept(self, bucket: str, origin: str) -> None:
+        self.origins[bucket] = origin
+
+    def accept_none(self, bucket: str) -> None:
+        self.origins.pop(bucket, None)
+
+
+def test_the_indexs_bucket_accepts_uploads_from_the_pages_origin_alone() -> None:
+    cors = MemoryCors()
+    publisher = PagePublisher(MemoryBucket(), PAGE, cors)
+    wanted = {"Bucket": "index", "Origin": "https://page.example"}
+    for kind in ("Create", "Update", "Delete"):
+        publisher.handle(ResourceRequest(kind, UPLOAD_ORIGIN, wanted))
+        assert cors.origins == ({} if kind == "Delete" else {"index": "https://page.example"})
+
+
 @pytest.fixture
 def bucket() -> MemoryBucket:
     return MemoryBucket()
@@ -53,7 +73,7 @@ def bucket() -> MemoryBucket:
 
 @pytest.fixture
 def publisher(bucket: MemoryBucket) -> PagePublisher:
-    return PagePublisher(bucket, PAGE)
+    return PagePublisher(bucket, PAGE, MemoryCors())
 
 
 def files(kind: Any, version: str, old: str | None = None, on_delete: str = "retain") -> ResourceRequest:
@@ -130,7 +150,7 @@ def test_an_update_keeps_the_previous_version_and_removes_earlier_ones_last(
 @given(fails_at=st.integers(0, 80))
 def test_an_upload_that_breaks_off_leaves_a_whole_page_and_can_be_repeated(fails_at: int) -> None:
     bucket = MemoryBucket()
-    publisher = PagePublisher(bucket, PAGE)
+    publisher = PagePublisher(bucket, PAGE, MemoryCors())
     publisher.handle(files("Create", OLD))
     bucket.steps.clear()
     bucket.fails_at = fails_at

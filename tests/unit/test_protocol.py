@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from itertools import chain
 from pathlib import Path
@@ -19,9 +20,11 @@ from cicada.protocol.actions import (
     Ask,
     CorpusAction,
     Ping,
+    ProcessedAction,
     actions_of,
     parse_action,
     parse_corpus_action,
+    parse_upload_action,
     request_id_of,
 )
 from cicada.protocol.asyncapi import asyncapi_document, render
@@ -46,24 +49,31 @@ VECTORS = json.loads((DOCS / "vectors.json").read_text())
 ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 
 
+PARSERS = {
+    **dict.fromkeys(actions_of(ProcessedAction), parse_action),
+    **dict.fromkeys(actions_of(CorpusAction), parse_corpus_action),
+    "upload": parse_upload_action,
+}
+"""Each action's, by the function that handles it."""
+
+
 @pytest.mark.parametrize("action", VECTORS["valid"], ids=lambda action: json.dumps(action)[:60])
 def test_valid_vectors_are_accepted(action):
-    parse = parse_corpus_action if action["action"] in actions_of(CorpusAction) else parse_action
-    assert parse(json.dumps(action)).action == action["action"]
+    assert PARSERS[action["action"]](json.dumps(action)).action == action["action"]
 
 
 @pytest.mark.parametrize("action", VECTORS["valid"], ids=lambda action: json.dumps(action)[:60])
 def test_an_action_of_another_function_is_unknown(action):
-    parse = parse_action if action["action"] in actions_of(CorpusAction) else parse_corpus_action
-    with pytest.raises(UnknownAction):
-        parse(json.dumps(action))
+    for parse in {*PARSERS.values()} - {PARSERS[action["action"]]}:
+        with pytest.raises(UnknownAction):
+            parse(json.dumps(action))
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["frame"][:70])
 def test_refused_vectors_are_refused_with_their_code(vector):
-    of_the_corpus = any(f'"action":"{name}"' in vector["frame"] for name in actions_of(CorpusAction))
+    named = re.match(r'\{"action":"(\w+)"', vector["frame"])
     with pytest.raises(InvalidMessage) as refusal:
-        (parse_corpus_action if of_the_corpus else parse_action)(vector["frame"])
+        PARSERS.get(named[1] if named else "", parse_action)(vector["frame"])
     assert refusal.value.code == vector["code"]
 
 

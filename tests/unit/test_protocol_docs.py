@@ -35,7 +35,6 @@ def codes(kind=CicadaError):
 
 NO_CLIENTS = {
     *("publish_conflict", "declaration_changed", "corpus_invalid", "settings_invalid"),  # who loads meets them
-    "audit_unavailable",  # who changes something meets it
     *("invalid_request", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
     "tool_invalid",  # an agent's model is told

@@ -43,6 +43,7 @@ LAYERS = {
     "page_files": ("base",),
     "record_settings": ("base",),
     "http": ("base", "http"),
+    "uploads": ("base",),
 }
 READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""

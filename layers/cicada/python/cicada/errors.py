@@ -529,6 +529,39 @@ class DocumentConflict(DocumentRefused):
     code, told = "document_conflict", "A document of that source has another workflow_id."
 
 
+# --- uploads by users ---
+
+
+class UploadForbidden(CicadaError):
+    """The user may not upload to this collection, or may not read it; one that does not exist is refused alike."""
+
+    code, told = "upload_forbidden", "You may not upload to this collection."
+
+
+class UploadInvalid(CicadaError):
+    """The upload cannot be a document of the collection; the message names the field and the reason."""
+
+    code, told = "upload_invalid", "A document cannot be uploaded like this."
+
+
+class UploadTooLarge(CicadaError):
+    """The document is larger than the deployment accepts; the message has the limit."""
+
+    code, told = "upload_too_large", "This document is too large to be uploaded."
+
+
+class FolderFull(CicadaError):
+    """The collection's folder holds as many documents as the deployment accepts; the message has the limit."""
+
+    code, told = "upload_folder_full", "This collection accepts no further uploads."
+
+
+class UploadUnknown(CicadaError):
+    """The collection's folder holds no such document."""
+
+    code, told = "upload_unknown", "There is no such upload."
+
+
 class AuditUnavailable(CicadaError):
     """A change of an administrator's could not be recorded, and was therefore not made."""
 

@@ -104,3 +104,32 @@ class ConfiguredAccess(BaseModel):
     default: Default = "everybody"
     collections: ReadersByCollection = Field(default_factory=dict)
     """For these collections it wins over what they declare."""
+
+
+ANY_COLLECTION = "*"
+"""In the settings of uploads: every collection that is not named there, and those that do not exist yet."""
+
+
+class Uploaders(BaseModel):
+    """Who may upload to which collections, as the functions' variable ``UPLOADERS`` carries it.
+
+    A user who may upload must be allowed to read the collection too: see ``docs/access.md``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    everybody: bool = False
+    """Whether all callers may upload to all collections: on a laptop without sign-in."""
+    collections: dict[CollectionName | Literal["*"], tuple[GroupName, ...]] = Field(default_factory=dict)
+    """By collection, the groups whose members may; ``*`` stands for those that are not named."""
+
+    def may_upload(self, collection: str, groups: tuple[str, ...]) -> bool:
+        """Whether a member of these groups may upload to a collection."""
+        uploaders = self.collections.get(collection, self.collections.get(ANY_COLLECTION, ()))
+        return self.everybody or not frozenset(groups).isdisjoint(uploaders)
+
+    def may_create(self, groups: tuple[str, ...]) -> tuple[str, ...]:
+        """The named collections that a member of these groups may upload to, and ``*`` for those that are not named."""
+        if self.everybody:
+            return (ANY_COLLECTION,)
+        return tuple(sorted(name for name in self.collections if self.may_upload(name, groups)))

@@ -21,7 +21,7 @@ from cicada.defaults import (
 from cicada.errors import SettingsInvalid
 from cicada.models.endpoints import Endpoints
 from cicada.profiles.rules import ProfileLimits
-from cicada.rights import ConfiguredAccess
+from cicada.rights import ConfiguredAccess, Uploaders
 from cicada.usage.limits import UsageLimits
 
 DAY_S = 24 * 3600
@@ -102,6 +102,8 @@ class CorpusSettings(DeliverySettings):
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
     usage_limits: Json[UsageLimits] = UsageLimits()
     """The limits on use; none where it is not set."""
+    uploaders: Json[Uploaders] | None = None
+    """Who may upload to which collections; None where nobody may."""
     auth: Literal["jwt", "none"] = "jwt"
     """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 

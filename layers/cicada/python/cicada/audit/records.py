@@ -1,4 +1,4 @@
-"""Records of what administrators change: objects under ``audit/`` that are written once and never replaced.
+"""Records of what administrators and uploaders change: objects under ``audit/``, written once and never replaced.
 
 A change writes two objects: an intent before it (what, and by whom) and an outcome after it. If the first
 cannot be written, the change is not made. If the second is missing (the process died, or the store did not respond),
@@ -42,6 +42,8 @@ Action = Literal[
     "table_restored",
     "access_changed",
     "settings_changed",
+    "upload_begun",
+    "upload_deleted",
 ]
 """What is recorded. The names never change."""
 ACTIONS: tuple[str, ...] = get_args(Action)

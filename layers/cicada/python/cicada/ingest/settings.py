@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, Json
 
 from cicada.ingest.contracts import LoadingPlan, Recipe
+from cicada.ingest.uploads.limits import UploadLimits
 from cicada.models.endpoints import Endpoints
+from cicada.rights import ConfiguredAccess, Uploaders
 from cicada.settings import Environment
 
 
@@ -17,6 +19,23 @@ class IngestStartSettings(Environment):
     ingest_machine_arn: str
     quiet_s: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds: uploads to one collection within them share one run."""
+
+
+class UploadSettings(Environment):
+    """For the function that serves uploads by users."""
+
+    index_bucket: str
+    upload_url: str
+    """Of the bucket, for browsers: the page's policy and the bucket's CORS rule are about this one."""
+    ingest_machine_arn: str
+    requests_table: str
+    """Holds whose tokens were revoked."""
+    uploaders: Json[Uploaders] = Uploaders()
+    access: Json[ConfiguredAccess] = ConfiguredAccess()
+    """Who may read which collections, as far as the deployment's settings say it."""
+    upload_limits: Json[UploadLimits] = UploadLimits()
+    auth: Literal["jwt", "none"] = "jwt"
+    """``none`` is for the local cloud only; the stacks reject it elsewhere."""
 
 
 class IngestSettings(Environment):

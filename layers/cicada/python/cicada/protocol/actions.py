@@ -346,11 +346,53 @@ class ReadPassages(Action):
     )
 
 
+UploadOperation = Literal["begin", "list", "delete"]
+MAX_UPLOAD_BYTES = 5 * 2**30  # of a form's file (S3)
+MAX_UPLOAD_NAME_CHARS = 512
+
+
+class ManageUploads(Action):
+    """Upload documents to a collection, list what was uploaded to it, or delete a document."""
+
+    action: Literal["upload"] = "upload"
+    request_id: _CallId
+    operation: UploadOperation
+    collection: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_UPLOAD_NAME_CHARS)] | None = Field(
+        None, description="of begin and delete: the document's path in the collection's folder, with /"
+    )
+    bytes: Annotated[int, Field(ge=1, le=MAX_UPLOAD_BYTES)] | None = Field(None, description="of begin: its size")
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = Field(
+        None, description="of begin: the digest of its bytes, 64 hexadecimal digits"
+    )
+    cursor: Annotated[str, StringConstraints(min_length=1, max_length=MAX_UPLOAD_NAME_CHARS)] | None = Field(
+        None, description="of list: the next that the page before told"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        needed, allowed = _UPLOAD_FIELDS_OF[self.operation]
+        for name in sorted(needed - given):
+            raise ValueError(f"{self.operation} needs {name}")
+        for name in sorted(given - needed - allowed - _ALWAYS - {"collection"}):
+            raise ValueError(f"{self.operation} takes no {name}")
+        return self
+
+
+_UPLOAD_FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "begin": (frozenset({"name", "bytes", "sha256"}), frozenset()),
+    "list": (frozenset(), frozenset({"cursor"})),
+    "delete": (frozenset({"name"}), frozenset()),
+}
+"""The fields that each operation requires, and those it may have."""
+
+
 ProcessedAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile | ManageConversations | GiveFeedback
 """What the message processor handles."""
 CorpusAction = ListCollections | ListDocuments | Search | ReadPassages
 """What the function ``corpus`` handles."""
-ClientAction = ProcessedAction | CorpusAction
+ClientAction = ProcessedAction | CorpusAction | ManageUploads
 
 _Handled = TypeVar("_Handled", bound=Action)
 
@@ -363,6 +405,11 @@ def _processed_action() -> TypeAdapter[ProcessedAction]:
 @cache
 def _corpus_action() -> TypeAdapter[CorpusAction]:
     return TypeAdapter(Annotated[CorpusAction, Field(discriminator="action")])
+
+
+@cache
+def _upload_action() -> TypeAdapter[ManageUploads]:
+    return TypeAdapter(ManageUploads)
 
 
 def parse_action(body: str | bytes) -> ProcessedAction:
@@ -379,21 +426,29 @@ def parse_corpus_action(body: str | bytes) -> CorpusAction:
     return _parsed(_corpus_action(), body)
 
 
+def parse_upload_action(body: str | bytes) -> ManageUploads:
+    """Parse a frame for the function ``uploads``. Raises as :func:`parse_action`."""
+    return _parsed(_upload_action(), body, tagged=False)
+
+
 def actions_of(union: object) -> tuple[str, ...]:
     """The names of the actions of a union."""
     return tuple(kind.model_fields["action"].default for kind in get_args(union))
 
 
-def _parsed(adapter: TypeAdapter[_Handled], body: str | bytes) -> _Handled:
+def _parsed(adapter: TypeAdapter[_Handled], body: str | bytes, *, tagged: bool = True) -> _Handled:
+    """Parse a frame; ``tagged``: one of several actions, whose name then comes first in an error's place."""
     try:
         return adapter.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        if first["type"] == "union_tag_invalid":
-            raise UnknownAction(f"action is not one of {', '.join(actions_of(ClientAction))}") from error
-        if first["loc"][1:] == ("v",):
+        within = first["loc"][1:] if tagged else first["loc"]
+        if first["type"] == "union_tag_invalid" or within == ("action",):
+            actions = ", ".join(actions_of(ClientAction))
+            raise UnknownAction(f"action is not served here; the protocol has {actions}") from error
+        if within == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
-        place = [str(part) for part in first["loc"][1:]]
+        place = [str(part) for part in within]
         known = [*place[:-1], "(unknown field)"] if first["type"] == "extra_forbidden" else place
         raise InvalidMessage(_problem(known, first["msg"]), detail=_problem(place, first["msg"])) from error
 

@@ -17,6 +17,7 @@ from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, GatewayFault, LogEvent, Pong, Refused, Resumed
 from cicada.protocol.profiles import ProfileReply
+from cicada.protocol.uploads import UploadReply
 
 ACTIONS: tuple[type[BaseModel], ...] = get_args(ClientAction)
 EVENTS: tuple[type[BaseModel], ...] = get_args(LogEvent)
@@ -29,6 +30,7 @@ REPLIES: tuple[type[BaseModel], ...] = (
     *get_args(CorpusReply),
     *get_args(ConversationReply),
     FeedbackGiven,
+    *get_args(UploadReply),
 )
 GATEWAY: tuple[type[BaseModel], ...] = (GatewayFault,)
 RECEIVED = (*EVENTS, *REPLIES, *GATEWAY)

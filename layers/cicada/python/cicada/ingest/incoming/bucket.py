@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from pathlib import Path
@@ -15,7 +14,8 @@ from urllib3.exceptions import HTTPError
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentTooLarge, IndexUnavailable
 from cicada.ingest.contracts import WORKFLOW_ID, SourceItem
-from cicada.ingest.incoming.places import collection_and_source, folder, is_ignored
+from cicada.ingest.incoming.listed import Upload, listed_upload
+from cicada.ingest.incoming.places import folder, is_ignored
 from cicada.ingest.sources import checked_metadata
 
 _TITLE, _WORKFLOW = "title", "workflow-id"  # an upload's metadata (``x-amz-meta-…``) that is used
@@ -31,17 +31,6 @@ class UploadChanged(Exception):
 
 class UploadUnreadable(Exception):
     """The object may not be read; an immediate retry would not help."""
-
-
-@dataclass(frozen=True)
-class Upload:
-    """An object below ``incoming/``."""
-
-    source: str
-    key: str
-    etag: str
-    size: int
-    stamp: str  # changes with every write, even of the same bytes
 
 
 class Uploads(Protocol):
@@ -69,10 +58,9 @@ class IncomingBucket:
     def uploads(self, collection: str) -> Iterator[Upload]:
         """A collection's documents, in byte order of their keys. Raises IndexUnavailable."""
         for found in self._listed(collection):
-            place = collection_and_source(found["Key"])
-            if place is not None:
-                etag, written_at = str(found["ETag"]), found["LastModified"].isoformat()
-                yield Upload(place[1], found["Key"], etag, int(found["Size"]), f"{etag} {written_at}")
+            upload = listed_upload(found)
+            if upload is not None:
+                yield upload
 
     def ignored(self, collection: str) -> Iterator[str]:
         """Keys in a collection's folder that cannot be documents, except hidden files. Raises IndexUnavailable."""

@@ -13,7 +13,8 @@ from cicada.errors import CorpusInvalid, DocumentTooLarge
 from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Quarantined, Recipe, SourceItem, spans
 from cicada.ingest.declaring import declaration_in, divided, published_declaration
-from cicada.ingest.incoming.bucket import Upload, UploadChanged, Uploads, UploadUnreadable
+from cicada.ingest.incoming.bucket import UploadChanged, Uploads, UploadUnreadable
+from cicada.ingest.incoming.listed import Upload
 from cicada.ingest.incoming.places import round_key, run_key
 from cicada.ingest.incoming.run_records import (
     Batch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,14 @@ START_CONFIG = Config(connect_timeout=2, read_timeout=5, retries={"mode": "stand
 """Of the Step Functions client: time-outs in seconds."""
 DEFAULT_WINDOW_S = 30
 WINDOWS_TRIED = 3  # if a window's execution was stopped before its time, the next window is used
+
+
+@dataclass(frozen=True)
+class RunFound:
+    """The execution of a run."""
+
+    running: bool  # it has not ended
+    started_at: datetime
 
 
 class IngestStarter:
@@ -49,12 +58,18 @@ class IngestStarter:
 
     def is_running(self, run: str) -> bool:
         """Whether a run's execution has not ended. Raises WorkflowUnavailable."""
+        found = self.find(run)
+        return found is not None and found.running
+
+    def find(self, run: str) -> RunFound | None:
+        """A run's execution; None if there is none. Raises WorkflowUnavailable."""
         arn = f"{self._machine_arn.replace(':stateMachine:', ':execution:')}:{run}"
         try:
-            return bool(self._client.describe_execution(executionArn=arn)["status"] == "RUNNING")
+            found = self._client.describe_execution(executionArn=arn)
+            return RunFound(found["status"] == "RUNNING", found["startDate"])
         except (BotoCoreError, ClientError) as error:
             if _code(error) == "ExecutionDoesNotExist":
-                return False
+                return None
             raise WorkflowUnavailable(f"the ingest workflow's status is unknown: {error}") from error
 
 
