@@ -6,7 +6,7 @@ import { DEFAULT_TIMING } from "../packages/client/src/timing.js";
 
 /**
  * @import { SignIn } from "../packages/client/src/oidc.js"
- * @import { Episode } from "../packages/chat/src/episodes_view.js"
+ * @import { Episode } from "../packages/chat/src/scope_view.js"
  * @import { Timing } from "../packages/client/src/timing.js"
  *
  * @typedef {object} Settings

@@ -5,14 +5,15 @@ import { Conversation } from "../../client/src/conversation.js";
 import { Store } from "../../client/src/store.js";
 import { DEFAULT_TIMING } from "../../client/src/timing.js";
 import { ChatView } from "./chat_view.js";
+import { Corpus } from "./corpus.js";
 import { t } from "./i18n.js";
 
 /**
  * @import { Status } from "../../client/src/connection.js"
  * @import { Turn } from "../../client/src/conversation.js"
  * @import { Timing } from "../../client/src/timing.js"
- * @import { Episode } from "./episodes_view.js"
  * @import { PassageName } from "./reader_view.js"
+ * @import { Episode, Scope } from "./scope_view.js"
  *
  * @typedef {object} Deployment
  * @property {string} webSocketUrl
@@ -26,6 +27,8 @@ import { t } from "./i18n.js";
 /** Until `connect` is called, the chat is shown and takes no question. */
 export class Chat {
   view;
+  /** What it answers from; null before `connect`. @type {Corpus | null} */
+  corpus = null;
 
   /** @type {Conversation | undefined} */
   #conversation;
@@ -51,7 +54,7 @@ export class Chat {
     this.#onAsk = onAsk ?? (() => undefined);
     this.view = new ChatView(
       {
-        ask: (query, episodes) => void this.ask(query, episodes),
+        ask: (query, scope) => void this.ask(query, scope),
         cancel: (turn) => this.#conversation?.cancel(turn),
         drop: (turn) => this.#conversation?.drop(turn),
         call: (action) => this.#connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
@@ -76,13 +79,17 @@ export class Chat {
         const turn = conversation.turns.find((one) => one.exchange === exchange);
         if (!turn) return;
         this.view.changed(turn);
+        corpus.searched(exchange.tail.indexVersion);
         this.#onTurn(turn);
       },
       onStatus: (status) => {
         this.view.showConnection(status.state);
+        if (status.state === "open" && corpus.state === "unknown") void corpus.load();
         this.#onStatus(status);
       },
     });
+    const corpus = new Corpus((action) => connection.call(action), () => this.view.showCorpus(corpus));
+    this.corpus = corpus;
     const conversation = new Conversation(new Store(webSocketUrl), connection, timing);
     this.#connection = connection;
     this.#conversation = conversation;
@@ -102,11 +109,11 @@ export class Chat {
    * Ask a question.
    *
    * @param {string} query  not blank
-   * @param {string[]} [episodes]  to search in; all if empty
+   * @param {Scope} [scope]  to search in; everything if it is empty
    * @returns {Turn | undefined} undefined before `connect`
    */
-  ask(query, episodes = []) {
-    const turn = this.#conversation?.ask(query, episodes);
+  ask(query, scope = {}) {
+    const turn = this.#conversation?.ask(query, scope);
     if (!turn) return undefined;
     this.#show(turn);
     this.#onAsk(turn);

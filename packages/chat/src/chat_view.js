@@ -3,6 +3,7 @@
 import { ComposerView } from "./composer_view.js";
 import { el, icon, setText } from "./dom.js";
 import { t } from "./i18n.js";
+import { holdings } from "./holdings.js";
 import { ReaderView } from "./reader_view.js";
 import { TurnView } from "./turn_view.js";
 
@@ -10,11 +11,12 @@ import { TurnView } from "./turn_view.js";
  * @import { Status } from "../../client/src/connection.js"
  * @import { Turn } from "../../client/src/conversation.js"
  * @import { Call, CallReply } from "../../client/src/protocol.js"
- * @import { Episode } from "./episodes_view.js"
+ * @import { Corpus } from "./corpus.js"
  * @import { PassageName } from "./reader_view.js"
+ * @import { Episode, Scope } from "./scope_view.js"
  *
  * @typedef {object} ChatHandlers
- * @property {(query: string, episodes: string[]) => void} ask
+ * @property {(query: string, scope: Scope) => void} ask
  * @property {(turn: Turn) => void} cancel
  * @property {(turn: Turn) => void} drop
  * @property {(action: Call) => Promise<CallReply>} call
@@ -35,12 +37,15 @@ export class ChatView {
   #scroller;
   #composer;
   #examples = el("ul", { id: "examples", class: "examples", "aria-label": t("welcome.examples"), hidden: true });
+  #holdings = el("div", { class: "holdings" });
+  #hasExamples = false;
   #welcome = el(
     "section",
     { id: "welcome", "aria-labelledby": "welcome-title" },
     el("h1", { id: "welcome-title" }, t("welcome.title")),
     el("p", {}, t("welcome.text")),
     this.#examples,
+    this.#holdings,
   );
   #turns = el("section", { id: "turns", class: "turns", "aria-label": t("page.conversation") });
   #announcer = el("p", {
@@ -71,7 +76,7 @@ export class ChatView {
   constructor(handlers, { landmark = "div", scroller, onRead, linkOf } = {}) {
     this.#handlers = handlers;
     this.#scroller = scroller ?? document.scrollingElement ?? document.documentElement;
-    this.#composer = new ComposerView((query, episodes) => this.#ask(query, episodes), this.#latest);
+    this.#composer = new ComposerView((query, scope) => this.#ask(query, scope), this.#latest);
     this.reader = new ReaderView({
       call: (action) => handlers.call(action),
       announce: (text) => this.announce(text),
@@ -97,19 +102,37 @@ export class ChatView {
   /**
    * Questions can be asked from now on.
    *
-   * @param {string[]} examples
+   * @param {string[]} examples  questions to offer; where there are none, those that the corpus brings
    * @param {Episode[]} episodes
    */
   ready(examples, episodes) {
+    this.#hasExamples = examples.length > 0;
+    this.#offer(examples);
+    this.#composer.scope.offer(episodes);
+    this.#composer.enable();
+  }
+
+  /**
+   * Show what the corpus holds.
+   *
+   * @param {Corpus} corpus
+   */
+  showCorpus(corpus) {
+    if (corpus.state !== "known") return;
+    this.#composer.scope.show(corpus);
+    if (!this.#hasExamples) this.#offer(corpus.empty ? [] : corpus.examples);
+    this.#holdings.replaceChildren(...holdings(corpus));
+  }
+
+  /** @param {string[]} examples */
+  #offer(examples) {
     const offers = examples.map((example) => {
       const button = el("button", { type: "button", dir: "auto" }, el("span", {}, example), icon("send"));
-      button.addEventListener("click", () => this.#ask(example, []));
+      button.addEventListener("click", () => this.#ask(example, this.#composer.scope.scope));
       return el("li", {}, button);
     });
     this.#examples.replaceChildren(...offers);
     this.#examples.hidden = offers.length === 0;
-    this.#composer.episodes.offer(episodes);
-    this.#composer.enable();
   }
 
   /**
@@ -128,10 +151,10 @@ export class ChatView {
       moveFocus: () => this.#composer.focus(),
       askAgain: () => {
         if (turn.exchange.failure?.limit) this.#drop(turn); // nothing came of it that could be looked at
-        this.#ask(turn.ask.query, turn.ask.episodes ?? []);
+        this.#ask(turn.ask.query, scopeOf(turn));
       },
       announce: (text) => this.announce(text),
-      nameEpisode: (id) => this.#composer.episodes.nameOf(id),
+      scope: this.#composer.scope.namesOf(scopeOf(turn)),
     });
     this.#views.set(turn, view);
     this.#turns.append(view.element);
@@ -151,7 +174,7 @@ export class ChatView {
     const view = this.#views.get(turn);
     if (view) this.#draw(view);
     for (const { locator } of turn.exchange.tail.sources.values()) {
-      if (locator.episode) this.#composer.episodes.learn(locator.episode);
+      if (locator.episode) this.#composer.scope.learn(locator.episode);
     }
   }
 
@@ -190,11 +213,11 @@ export class ChatView {
 
   /**
    * @param {string} query
-   * @param {string[]} episodes
+   * @param {Scope} scope
    */
-  #ask(query, episodes) {
+  #ask(query, scope) {
     this.#composer.focus();
-    this.#handlers.ask(query, episodes);
+    this.#handlers.ask(query, scope);
   }
 
   /** @param {Turn} turn */
@@ -259,4 +282,14 @@ export class ChatView {
   #measure() {
     /** @type {HTMLElement} */ (this.#scroller).style.setProperty("--composer", `${this.#composer.element.offsetHeight}px`);
   }
+}
+
+/**
+ * What a question searched in.
+ *
+ * @param {Turn} turn
+ * @returns {Scope}
+ */
+function scopeOf({ ask: { collections, episodes, sections, documents } }) {
+  return Object.fromEntries(Object.entries({ collections, episodes, sections, documents }).filter(([, values]) => values));
 }

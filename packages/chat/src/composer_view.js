@@ -1,10 +1,12 @@
 /** The question box. */
 
 import { el, icon, setText } from "./dom.js";
-import { EpisodesView } from "./episodes_view.js";
 import { t } from "./i18n.js";
+import { ScopeView } from "./scope_view.js";
 import { MAX_QUERY_CHARS } from "../../client/src/protocol.js";
 import { isBlank } from "../../client/src/safe.js";
+
+/** @import { Scope } from "./scope_view.js" */
 
 /** From how many characters on the rest is counted. */
 const COUNT_FROM = MAX_QUERY_CHARS - 500;
@@ -12,7 +14,7 @@ const COUNT_FROM = MAX_QUERY_CHARS - 500;
 /** Enter sends, Shift+Enter begins a new line. */
 export class ComposerView {
   element = el("form", { id: "composer", "aria-label": t("composer.label") });
-  episodes = new EpisodesView();
+  scope = new ScopeView();
 
   #field = el("textarea", {
     id: "question",
@@ -34,7 +36,7 @@ export class ComposerView {
   #onAsk;
 
   /**
-   * @param {(query: string, episodes: string[]) => void} onAsk
+   * @param {(query: string, scope: Scope) => void} onAsk
    * @param {HTMLElement} above  stands above the box
    */
   constructor(onAsk, above) {
@@ -48,7 +50,7 @@ export class ComposerView {
         this.#field,
         this.#send,
       ),
-      el("div", { id: "options", class: "options" }, this.episodes.element, this.#hint),
+      el("div", { id: "options", class: "options" }, this.scope.element, this.#hint),
     );
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -90,8 +92,8 @@ export class ComposerView {
     }
     this.#field.value = "";
     this.#drawHint();
-    this.episodes.element.open = false;
-    this.#onAsk(query, this.episodes.chosen);
+    this.scope.element.open = false;
+    this.#onAsk(query, this.scope.scope);
   }
 
   #drawHint() {

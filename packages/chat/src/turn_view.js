@@ -60,13 +60,13 @@ export class TurnView {
    * @param {() => void} does.cancel
    * @param {() => void} does.askAgain
    * @param {(text: string) => void} does.announce
-   * @param {(id: string) => string} does.nameEpisode
+   * @param {string[]} does.scope  names of what was searched; none if it was everything
    * @param {(action: Call) => Promise<CallReply>} does.call  sends an action, and brings its reply
    * @param {() => void} does.moveFocus  what has the focus is about to vanish
    * @param {(reading: Reading) => void} does.read  shows a source in its document
    */
-  constructor(turn, { cancel, askAgain, announce, nameEpisode, call, moveFocus, read }) {
-    const { requestId, query, episodes = [] } = turn.ask;
+  constructor(turn, { cancel, askAgain, announce, scope, call, moveFocus, read }) {
+    const { requestId, query } = turn.ask;
     this.#turn = turn;
     this.#silent = turn.restored;
     this.#announce = announce;
@@ -82,13 +82,13 @@ export class TurnView {
     this.#again.addEventListener("click", askAgain);
     this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);
     const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
-    const scope = el("p", { class: "scope" }, episodes.length ? t("answer.scope", { names: episodes.map(nameEpisode).join(", ") }) : "");
-    scope.hidden = episodes.length === 0;
+    const within = el("p", { class: "scope" }, scope.length ? t("answer.scope", { names: scope.join(", ") }) : "");
+    within.hidden = scope.length === 0;
     this.#understood.append(this.#query);
     this.element.setAttribute("aria-labelledby", heading.id);
     this.element.dataset.requestId = requestId;
     this.element.append(
-      el("header", {}, heading, scope, this.#understood),
+      el("header", {}, heading, within, this.#understood),
       el(
         "div",
         { class: "written" },

@@ -53,11 +53,11 @@ export class Conversation {
    * Ask a question.
    *
    * @param {string} query  not blank
-   * @param {string[]} episodes  to search in; all if empty
+   * @param {{ collections?: string[], episodes?: string[], sections?: string[], documents?: string[] }} scope  to search in;
+   *   everything if it is empty
    * @returns {Turn}
    */
-  ask(query, episodes) {
-    const scope = episodes.length ? { episodes } : {};
+  ask(query, scope) {
     const ask = /** @type {const} */ ({ action: "ask", requestId: uuid(), query, sessionId: this.#sessionId, ...scope });
     return this.#begin({ ask, known: false }, false);
   }

@@ -89,6 +89,7 @@ export const MAX_EPISODES = 20;
  * @typedef {{ type: "attempt", attempt: number, strategy: Strategy }} Attempt
  * @typedef {object} Sources
  * @property {"sources"} type
+ * @property {string} indexVersion
  * @property {number} attempt
  * @property {string} query  what was searched for, where the question was completed; otherwise ""
  * @property {Reused | null} reused
@@ -252,6 +253,7 @@ function readEvent(raw) {
     case "sources":
       return {
         type: "sources",
+        indexVersion: text(raw.indexVersion),
         attempt,
         query: text(raw.query),
         reused: readReused(asObject(raw.reused)),

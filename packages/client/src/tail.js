@@ -25,6 +25,8 @@ export class RequestTail {
   text = "";
   /** Passages that were ranked to find the sources; null before the search is done. @type {number | null} */
   searched = null;
+  /** The version that was searched; "" before it is known. */
+  indexVersion = "";
   /** What the search had to do without, in sentences. @type {string[]} */
   degraded = [];
   /** What was searched for, where the question was completed from the conversation; otherwise "". */
@@ -123,6 +125,7 @@ export class RequestTail {
       case "sources":
         if (!this.#isCurrent(event.attempt)) break;
         this.searched = event.searched;
+        this.indexVersion = event.indexVersion;
         this.degraded = event.degraded;
         this.query = event.query;
         this.reused = event.reused;

@@ -130,6 +130,10 @@ def _select(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Sub
     return next((one for one in offered if one == "cicada.v1"), None)
 
 
+KNOWN = frozenset({"ask", "resume", "cancel", "ping", "confirm", "profile", "read"})
+"""Actions that the server answers by itself."""
+
+
 def _parsed(text: str | bytes) -> ClientAction:
     try:
         return parse_action(text)
@@ -171,6 +175,10 @@ class ScriptedServer:
         """What ``read`` reads in; without it the server does not know the action."""
         self.passages: list[PassageRead] = []
         """Of the document, in its order."""
+        self.answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        """Replies to other actions by their name, from the action's fields; an action without one is not known."""
+        self.called: list[dict[str, Any]] = []
+        """Those actions, in order."""
         self._scripts = scripts
         self._config = config or {}
         self._headers = headers
@@ -299,6 +307,8 @@ class ScriptedServer:
         self._sockets.add(socket)
         try:
             async for text in connection:
+                if await self._answered(text, connection):
+                    continue
                 action = _parsed(text)
                 self.received.append(action)
                 if not self.wire.deaf:
@@ -307,6 +317,19 @@ class ScriptedServer:
             pass
         finally:
             self._sockets.discard(socket)
+
+    async def _answered(self, text: str | bytes, connection: ServerConnection) -> bool:
+        """Whether it was one of the actions of ``answers``, or one that this server does not know."""
+        fields = json.loads(text)
+        if (answer := self.answers.get(fields["action"])) is not None:
+            self.called.append(fields)
+            reply = {"seq": 0, "requestId": fields["requestId"], **answer(fields)}
+        elif fields["action"] not in KNOWN:
+            reply = json.loads(reply_frame(Refused.of(UnknownAction(), fields.get("requestId"))))
+        else:
+            return False
+        await connection.send(json.dumps(reply))
+        return True
 
     async def _handle(self, action: ClientAction, socket: _Socket) -> None:
         if self.wire.refused is not None:

@@ -109,7 +109,7 @@ def test_every_text_stands_out_from_its_ground(browser, dark):
             page.emulate(dark=dark, still=True)
             connected(page)
             welcome = page.run(CONTRASTS)
-            page.click(".episodes > summary")
+            page.click(".within > summary")
             page.click(".chip input[value='ep2']")
             for question, phase in (("1", "complete"), ("2", "failed"), ("3", "writing")):
                 ask(page, question)
@@ -133,7 +133,7 @@ def test_it_fits_any_screen(browser, width):
             connected(page)
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert page.run(overflow) == 0
-            page.click(".episodes > summary")
+            page.click(".within > summary")
             ask(page, long)
             wait_for_phase(page, "complete")
             page.run("document.querySelectorAll('details').forEach((it) => { it.open = true; })")

@@ -152,9 +152,9 @@ def test_episodes_are_chosen_from_the_list(browser):
     config = {"episodes": EPISODES}
     with ScriptedServer({QUESTION: WHOLE}, config=config) as server, browser.page(server.page_url) as page:
         connected(page)
-        page.click(".episodes > summary")
+        page.click(".within > summary")
         page.click(".chip input[value='ep2']")
-        assert page.text(".episodes > summary") == "1 episode"
+        assert page.text(".within > summary span:last-child") == "Second Draft"
         ask(page, QUESTION)
         wait_for_phase(page, "complete")
         assert server.asked[0].episodes == ("ep2",)
@@ -164,8 +164,8 @@ def test_episodes_are_chosen_from_the_list(browser):
 def test_episodes_are_typed_where_there_is_no_list(browser):
     with ScriptedServer({QUESTION: WHOLE}) as server, browser.page(server.page_url) as page:
         connected(page)
-        page.click(".episodes > summary")
-        page.click("#episode")
+        page.click(".within > summary")
+        page.click(".within .typing input")
         page.type("ep7")
         page.press("Enter")
         page.type("ep8")
@@ -207,13 +207,13 @@ def test_the_page_works_without_a_mouse(browser):
         page.press("Tab")
         assert page.focused() == {"role": "button", "name": "Send"}
         page.press("Tab")
-        assert page.focused()["name"] == "All episodes"
+        assert page.focused()["name"] == "Search in: Everything"
         page.press("Enter")
         page.press("Tab")
         assert page.focused() == {"role": "checkbox", "name": "First Draft"}
         page.press("Space")
         page.press("Escape")
-        assert page.focused()["name"] == "1 episode"
+        assert page.focused()["name"] == "Search in: First Draft"
         page.press("Tab", shift=True)
         page.press("Enter")
         wait_for_text(page, PIECES[0])
