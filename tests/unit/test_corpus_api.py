@@ -317,3 +317,38 @@ def test_rights_are_those_of_the_moment() -> None:
         assert told(changing, Passages, ReadPassages, passageId="gate.md-1").passages
         rules.now = AccessRules(readers={"manual": ("gms",)})
         assert told(changing, Refused, ReadPassages, passageId="gate.md-1").code == "passage_unknown"
+
+
+def test_examples_are_declared_ones_first_and_then_made_of_names() -> None:
+    said = {"manual": declared("manual", {"facts": ("What is so.", ("How is the gate locked?", "And the well?"))})}
+    with corpus({"script": make_passages(25), "manual": MANUAL}, said=said) as (api, _):
+        assert told(api, Collections, ListCollections).examples == (
+            "What happens in “Episode ep1”?",
+            "How is the gate locked?",
+            "Who is Mira?",
+            "What does “Gate” say about “Setup”?",
+            "What happens in “Episode ep2”?",
+            "What is “Well” about?",
+        )
+    own = said["manual"].model_copy(update={"examples": ("Is it open?",), "title": "The manual"})
+    with corpus({"manual": MANUAL}, said={"manual": own}) as (api, _):
+        reply = told(api, Collections, ListCollections)
+        assert (reply.examples[0], reply.collections[0].title) == ("Is it open?", "The manual")
+        assert "How is the gate locked?" not in reply.examples
+
+
+def test_examples_are_in_the_language_of_the_passages() -> None:
+    text = {"text": "Das Tor wird am Abend von dem Wärter verschlossen."}
+    german = [
+        section_passage(n, "tor.md", [path], collection="handbuch").model_copy(update=text)
+        for n, path in enumerate(["Schlösser", "--force", "a/b.c", "x" * 99])
+    ]
+    with corpus({"handbuch": german}) as (api, _):
+        assert told(api, Collections, ListCollections).examples == ("Was steht in „Tor“ über „Schlösser“?",)
+
+
+def test_the_examples_of_a_view_are_of_what_may_be_read() -> None:
+    rules = AccessRules(readers={"secret": ("gms",)})
+    hidden = [section_passage(1, "vault.md", ["Hoard"], collection="secret")]
+    with corpus({"manual": MANUAL, "secret": hidden}, rules=rules) as (api, _):
+        assert "Vault" not in str(told(api, Collections, ListCollections).examples)

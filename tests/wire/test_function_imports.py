@@ -26,6 +26,7 @@ LAYERS = {
     "message_processor": ("base",),
     "answer": ("base", "search"),
     "agent_tools": ("base", "search"),
+    "corpus": ("base", "search"),
     "exhausted": ("base",),
     "recovery_sweep": ("base",),
     "index_maintenance": ("base", "search"),

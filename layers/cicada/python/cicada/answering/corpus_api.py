@@ -30,6 +30,7 @@ from cicada.protocol.corpus import (
 )
 from cicada.protocol.events import Refused, Reply, Sources
 from cicada.retrieval.corpus_lists import collections_of, documents_of
+from cicada.retrieval.example_questions import examples_of
 from cicada.retrieval.names import NameChecker
 from cicada.retrieval.passage_reader import Surroundings, read_around
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, TimeLimit, filters_of
@@ -113,19 +114,21 @@ class CorpusApi:
 
     def _collections(self, action: ListCollections, caller: Caller, readable: Readable) -> Collections:
         try:
-            found, view = read_index(self.reader, readable, collections_of)
+            (found, examples), view = read_index(self.reader, readable, _held)
         except IndexMissing:
-            found, view = (), None
+            found, examples, view = (), (), None
         after = action.cursor or ""
         uploads, groups = self.uploads, caller.groups
         if uploads is not None:
             found = tuple(one.model_copy(update={"upload": uploads.may_upload(one.name, groups)}) for one in found)
-        listed, more = page_of((_fitted(one) for one in found if one.name > after), PAGE_BYTES)
+        room = PAGE_BYTES - sum(map(json_bytes, examples))
+        listed, more = page_of((_fitted(one, room) for one in found if one.name > after), room)
         return Collections(
             request_id=action.request_id,
             index_version=None if view is None else view.manifest.version,
             collections=listed,
             upload_to=() if uploads is None else uploads.may_create(groups),
+            examples=() if action.cursor else examples,
             empty=not any(one.passages for one in found),
             next=listed[-1].name if more else None,
         )
@@ -202,13 +205,17 @@ class CorpusApi:
         )
 
 
+def _held(view: LoadedIndex) -> tuple[tuple[CollectionListed, ...], tuple[str, ...]]:
+    return collections_of(view), examples_of(view)
+
+
 def _around(view: LoadedIndex, action: ReadPassages) -> Surroundings:
     return read_around(view, action.passage_id, action.collection, before=action.before, after=action.after)
 
 
-def _fitted(listed: CollectionListed) -> CollectionListed:
+def _fitted(listed: CollectionListed, room: int) -> CollectionListed:
     """A collection with as many of its episodes and sections as a page has room for."""
-    while bytes_of(listed) > PAGE_BYTES:
+    while bytes_of(listed) > room and (listed.episodes or listed.sections):
         episodes, sections = len(listed.episodes) // 2, len(listed.sections) // 2
         listed = listed.model_copy(
             update={
