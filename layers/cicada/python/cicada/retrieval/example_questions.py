@@ -61,7 +61,7 @@ def _of_documents(view: LoadedIndex, collection: CollectionListed, words: Mappin
         return
     documents = _spread(documents_of(view, collection.name).documents)
     common = Counter(heading.casefold() for one in documents for heading in one.sections)
-    for one in filter(lambda one: _is_name(one.title), documents):
+    for one in filter(lambda one: _is_name(one.title, least=2), documents):
         own = (heading for heading in one.sections if common[heading.casefold()] == 1 and _is_name(heading))
         heading = next((name for name in own if name.casefold() != one.title.casefold()), None)
         if heading is None:
