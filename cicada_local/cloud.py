@@ -200,6 +200,7 @@ class Cloud:
             principals=self._principals,
             answered=self._answered,
             observed=sources.observe_calls(metrics),
+            origin_on_aws=self._origin_on_aws,
         )
         self._app = front.application(
             control,
@@ -300,6 +301,10 @@ class Cloud:
     def _local(self, text: str) -> str:
         """A text of the stacks with this machine's addresses of the API and the issuer."""
         return self.issuer.stands_for(deployed.localised(self.endpoint_url, text))
+
+    def _origin_on_aws(self, origin: str) -> str:
+        """The deployed page's origin, for a page of this machine; :mod:`senders` has let no other in."""
+        return deployed.outputs().get("PageUrl", origin)
 
     def _outputs(self) -> dict[str, str]:
         """The stacks' outputs, with the addresses of issuer and page on this machine."""

@@ -21,6 +21,8 @@ from cicada_local.permissions import Enforcement, Principals
 from cicada_local.permissions.principals import Principal, TokenInvalid
 from cicada_local.permissions.refusals import token_invalid, wrongly_signed
 from cicada_local.permissions.signing_time import wrong_time
+from cicada_local.s3_forms import is_upload
+from cicada_local.s3_uploads import FormUploads
 from cicada_local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Front:
         principals: Principals,
         answered: Callable[[Call, bytes, int], None] = lambda *_: None,
         observed: Callable[[Call, web.StreamResponse, float], None] = lambda *_: None,
+        origin_on_aws: Callable[[str], str] = lambda origin: origin,
     ) -> None:
         """Serve moto and the page.
 
@@ -61,6 +64,7 @@ class Front:
             principals: who may call what.
             answered: is told of each request that moto has answered: call, body and status.
             observed: is told of each call of an AWS service, its response, and the seconds that it took.
+            origin_on_aws: the origin of a page as buckets' rules name it.
         """
         self._moto = moto
         self._page = page
@@ -70,6 +74,14 @@ class Front:
         self._answered = answered
         self._observed = observed
         self._transactions = Transactions()
+        self._uploads = FormUploads(
+            moto,
+            calls=calls,
+            principals=principals,
+            permissions=self._permissions,
+            answered=answered,
+            origin_on_aws=origin_on_aws,
+        )
 
     def application(self, *services: Service) -> web.Application:
         """The application: the services' own routes first, then the page, then moto."""
@@ -84,6 +96,8 @@ class Front:
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._is_aws(request):
             return await handler(request)
+        if is_upload(request):
+            return await self._uploads.answer(request)
         call = identify_by_path(request.method, request.raw_path, request.headers)
         if call is None:
             call = identify(request.method, request.raw_path, request.headers, await request.read())

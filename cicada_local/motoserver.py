@@ -121,6 +121,17 @@ class MotoServer:
             raise ServiceRefused(f"{target}: {answer.get('__type', reply.status)}: {answer.get('message', '')}")
         return answer
 
+    async def put_object(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Store an object, whose checks were made: ``path`` is quoted, of bucket and key."""
+        scope = f"{REGION}/s3/aws4_request"
+        environ = {
+            **_bare_environ("PUT", path, body),
+            "HTTP_HOST": "localhost",
+            "HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=local/20260101/{scope}, Signature=0",
+            **{environ_key(name): value for name, value in headers.items()},
+        }
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, environ, "s3")
+
     @staticmethod
     def forget_instances() -> None:
         """Empty moto's list of every object that it ever made, for which nothing here has a use."""
@@ -148,6 +159,12 @@ def _is_passed_on(name: str) -> bool:
     """Whether a header of moto's answer is handed on: not those of the hop, nor those that let any page read it."""
     name = name.lower()
     return name not in _NOT_PASSED_ON and not name.startswith("access-control-")
+
+
+def environ_key(name: str) -> str:
+    """The name of a header in a WSGI environment."""
+    key = name.upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 
 
 def environ_of(request: web.Request, body: bytes) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
+from cicada_local.s3_forms import is_upload
+
 ORIGINS_VARIABLE = "CICADA_LOCAL_ORIGINS"
 """Names further origins, parted by commas, whose pages may open the WebSocket: of a page that is served elsewhere."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -58,6 +60,8 @@ class Senders:
             return False
         if request.path.startswith(SOCKET_PREFIX) and "/@connections/" not in request.path:
             return bool(origins) and request.headers.get("Upgrade", "").lower() == "websocket"
+        if is_upload(request):
+            return bool(origins)  # who may read the answer, the bucket's own rules say
         if self._serves_page(request):
             return site in (None, "same-origin", "none") or _is_followed_link(request)
         typed = request.method == "GET" and site == "none"  # into the address bar

@@ -59,6 +59,10 @@ class Enforcement:
             return self._hidden(principal, call) or response
         return response
 
+    def refusal(self, principal: Principal, call: Call, raw_path: str) -> web.Response | None:
+        """The refusal of a call without headers of its own; None if it is allowed."""
+        return self._refusal(principal, asked(call, raw_path, {}, b""))
+
     def _refusal(self, principal: Principal, request: Asked) -> web.Response | None:
         service = request.call.service
         for required in requirements(request):

@@ -3,7 +3,7 @@
 Temporary credentials are moto's STS's, so that ``sts:AssumeRole`` gives credentials that count here as well. Access
 keys of IAM users have their users' policies. A key that was not issued here, such as the CDK's, a test's, or one of the
 operator's own account, is an administrator's. So are the sessions of the roles that the CDK's bootstrapping makes for
-deployments. Signatures are not checked.
+deployments. Signatures are not checked, except those of forms for S3.
 """
 
 from __future__ import annotations
@@ -106,6 +106,11 @@ class Principals:
         if session.expiration < datetime.datetime.now(datetime.UTC).replace(tzinfo=session.expiration.tzinfo):
             raise TokenInvalid("ExpiredToken", "The security token included in the request is expired")
         return principal
+
+    def secret_of(self, access_key: str) -> str | None:
+        """The secret of temporary credentials that were issued here; None for others."""
+        known = self._sessions.get(access_key) or self._session(access_key)
+        return None if known is None else str(known[0].secret_access_key)
 
     def _session(self, access_key: str) -> tuple[Any, Principal | None] | None:
         from moto.sts.models import sts_backends

@@ -79,6 +79,11 @@ def wrongly_signed(service: str, message: str) -> web.Response:
     return _xml(service, 403, "RequestTimeTooSkewed" if service == "s3" else "SignatureDoesNotMatch", message)
 
 
+def s3_error(status: int, code: str, message: str) -> web.Response:
+    """An error of S3."""
+    return _xml("s3", status, code, message)
+
+
 def _speaks_json(service: str) -> bool:
     return service in (*_JSON_1_0, *_JSON_1_1, *_REST_JSON)
 
