@@ -4,6 +4,8 @@ import { Chat } from "../packages/chat/src/chat.js";
 import { t, translate, useLanguage } from "../packages/chat/src/i18n.js";
 import { bearer, Session } from "../packages/client/src/session.js";
 import { tabStorage } from "../packages/client/src/store.js";
+import { ConversationsView } from "./conversations_view.js";
+import { saveConversation } from "./download.js";
 import { followReaderLink, noteReading, readerLink } from "./reader_link.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
 import { PageView } from "./view.js";
@@ -18,6 +20,8 @@ const SUSPICIOUS_FAILURES = 2;
 const DRAFT = "cicada:draft";
 /** Where the passage that the address named waits meanwhile. */
 const READING = "cicada:reading";
+/** The parameter of the address that names the conversation. */
+const CONVERSATION = "c";
 
 /** @type {Session | undefined} */
 let session;
@@ -34,12 +38,24 @@ const chat = new Chat({
     view.showStatus(status);
     if (status.state === "waiting" && status.failures >= SUSPICIOUS_FAILURES) session?.suspect();
   },
-  onTurn: () => view.showEmpty(false),
+  onTurn: () => {
+    view.showEmpty(false);
+    showConversations();
+  },
+  onConversations: () => listed(),
   onAsk: () => {
     if (session?.state.state === "out") void signIn(); // the question waits, and is asked when its writer is back
   },
 });
-document.body.append(chat.view.element);
+const conversations = new ConversationsView({
+  open: (sessionId) => void openConversation(sessionId),
+  begin: () => forget(),
+  download: () => saveConversation(chat.turns),
+  gone: () => forget(),
+  announce: (text) => chat.view.announce(text),
+});
+document.getElementById("bar")?.prepend(conversations.toggle);
+document.body.append(conversations.element, chat.view.element);
 const view = new PageView({
   announce: (text) => chat.view.announce(text),
   clear: () => forget(),
@@ -134,6 +150,32 @@ function start(settings) {
 function forget() {
   chat.view.forget();
   view.showEmpty(true);
+  showConversations();
+}
+
+/** The list was read. The first time, the conversation is shown that the address named. */
+function listed() {
+  const named = address.get(CONVERSATION);
+  address.delete(CONVERSATION);
+  if (named && named !== chat.sessionId && chat.conversations?.state === "known") void openConversation(named);
+  else showConversations();
+}
+
+/** The list, and the address: it names the conversation, so that a bookmark opens it. */
+function showConversations() {
+  const empty = chat.turns.length === 0;
+  if (chat.conversations) conversations.show(chat.conversations, chat.sessionId, empty);
+  const url = new URL(location.href);
+  if (empty || chat.conversations?.state !== "known") url.searchParams.delete(CONVERSATION);
+  else url.searchParams.set(CONVERSATION, chat.sessionId);
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+
+/** @param {string} sessionId */
+async function openConversation(sessionId) {
+  if (!(await chat.openConversation(sessionId))) view.showBanner(t("conversations.unknown"), "back");
+  view.showEmpty(chat.turns.length === 0);
+  showConversations();
 }
 
 async function signIn() {

@@ -5,6 +5,7 @@ import { Conversation } from "../../client/src/conversation.js";
 import { Store } from "../../client/src/store.js";
 import { DEFAULT_TIMING } from "../../client/src/timing.js";
 import { ChatView } from "./chat_view.js";
+import { Conversations } from "./conversations.js";
 import { Corpus } from "./corpus.js";
 import { t } from "./i18n.js";
 
@@ -29,6 +30,8 @@ export class Chat {
   view;
   /** What it answers from; null before `connect`. @type {Corpus | null} */
   corpus = null;
+  /** Those that the server keeps; null before `connect`. @type {Conversations | null} */
+  conversations = null;
 
   /** @type {Conversation | undefined} */
   #conversation;
@@ -37,6 +40,7 @@ export class Chat {
   #onStatus;
   #onTurn;
   #onAsk;
+  #onConversations;
 
   /**
    * @param {object} [options]
@@ -47,11 +51,13 @@ export class Chat {
    * @param {(status: Status) => void} [options.onStatus]  told when the connection's status has changed
    * @param {(turn: Turn) => void} [options.onTurn]  told of every question that something has happened to
    * @param {(turn: Turn) => void} [options.onAsk]  told of every question that the user asks
+   * @param {() => void} [options.onConversations]  told when the list of conversations was read
    */
-  constructor({ landmark, scroller, onRead, linkOf, onStatus, onTurn, onAsk } = {}) {
+  constructor({ landmark, scroller, onRead, linkOf, onStatus, onTurn, onAsk, onConversations } = {}) {
     this.#onStatus = onStatus ?? (() => undefined);
     this.#onTurn = onTurn ?? (() => undefined);
     this.#onAsk = onAsk ?? (() => undefined);
+    this.#onConversations = onConversations ?? (() => undefined);
     this.view = new ChatView(
       {
         ask: (query, scope) => void this.ask(query, scope),
@@ -81,22 +87,26 @@ export class Chat {
         this.view.changed(turn);
         corpus.searched(exchange.tail.indexVersion);
         this.#onTurn(turn);
+        if (exchange.ended && !turn.restored) void conversations.load();
       },
       onStatus: (status) => {
         this.view.showConnection(status.state);
-        if (status.state === "open" && corpus.state === "unknown") void corpus.load();
+        if (status.state === "open" && corpus.state === "unknown") {
+          void corpus.load();
+          void conversations.load();
+        }
         this.#onStatus(status);
       },
     });
     const corpus = new Corpus((action) => connection.call(action), () => this.view.showCorpus(corpus));
     this.corpus = corpus;
+    const conversations = new Conversations((action) => connection.call(action), () => this.#onConversations());
+    this.conversations = conversations;
     const conversation = new Conversation(new Store(webSocketUrl), connection, timing);
     this.#connection = connection;
     this.#conversation = conversation;
     this.view.ready(examples, episodes);
-    const restored = conversation.restore();
-    for (const turn of restored) this.#show(turn);
-    if (restored.length) this.view.announce(t("page.restored", { count: restored.length }));
+    this.#restored(conversation.restore());
     connection.attend(!document.hidden);
   }
 
@@ -118,6 +128,36 @@ export class Chat {
     this.#show(turn);
     this.#onAsk(turn);
     return turn;
+  }
+
+  /** The name of the conversation that is shown; "" before `connect`. */
+  get sessionId() {
+    return this.#conversation?.sessionId ?? "";
+  }
+
+  /** The questions that are shown, in order. @returns {Turn[]} */
+  get turns() {
+    return this.#conversation?.turns ?? [];
+  }
+
+  /**
+   * Show a conversation that the server keeps.
+   *
+   * @param {string} sessionId
+   * @returns {Promise<boolean>} whether the server has it
+   */
+  async openConversation(sessionId) {
+    const requests = await this.conversations?.show(sessionId);
+    if (!requests || !this.#conversation) return false;
+    this.view.empty();
+    this.#restored(this.#conversation.open(sessionId, requests));
+    return true;
+  }
+
+  /** @param {Turn[]} turns */
+  #restored(turns) {
+    for (const turn of turns) this.#show(turn);
+    if (turns.length) this.view.announce(t("page.restored", { count: turns.length }));
   }
 
   /** @param {Turn} turn */

@@ -227,13 +227,18 @@ export class ChatView {
     this.#handlers.drop(turn);
   }
 
-  /** Show an empty conversation, and begin a new one. */
-  forget() {
+  /** Show no question. */
+  empty() {
     this.#views.clear();
     this.#changed.clear();
     this.#turns.replaceChildren();
     this.#welcome.hidden = false;
     this.#latest.hidden = true;
+  }
+
+  /** Show an empty conversation, and begin a new one. */
+  forget() {
+    this.empty();
     this.#handlers.clear();
     this.announce(t("page.new.done"));
     this.#composer.focus();

@@ -86,12 +86,31 @@ export class Conversation {
     this.#keep();
   }
 
-  /** Begin anew. What is being answered is cancelled: nobody waits for it any more. */
+  /** The name of the conversation. */
+  get sessionId() {
+    return this.#sessionId;
+  }
+
+  /** Begin a new conversation. Answers under way go on at the server. */
   clear() {
-    for (const turn of this.turns) this.cancel(turn);
     this.turns = [];
     this.#sessionId = uuid();
     this.#keep();
+  }
+
+  /**
+   * Take up a conversation that the server keeps, in place of this one.
+   *
+   * @param {string} sessionId
+   * @param {{ requestId: string, query: string }[]} requests  in order
+   * @returns {Turn[]}
+   */
+  open(sessionId, requests) {
+    this.turns = [];
+    this.#sessionId = sessionId;
+    return requests.map(({ requestId, query }) =>
+      this.#begin({ ask: { action: "ask", requestId, query, sessionId }, known: true }, true),
+    );
   }
 
   /**
