@@ -1,6 +1,6 @@
 /** The page around the chat: the bar and the banner. */
 
-import { setText } from "../packages/chat/src/dom.js";
+import { icon, setText } from "../packages/chat/src/dom.js";
 import { said, t } from "../packages/chat/src/i18n.js";
 import { connectionNotice } from "../packages/chat/src/words.js";
 
@@ -50,6 +50,7 @@ export class PageView {
       event.preventDefault();
       if (this.#token.value.trim()) handlers.useToken(this.#token.value);
     });
+    this.#clear.prepend(icon("new"));
     this.#clear.addEventListener("click", () => handlers.clear());
   }
 
