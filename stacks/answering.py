@@ -74,6 +74,8 @@ class AnsweringStack(Stack):
                 "OPEN_PARTITIONS": str(settings.recovery.open_partitions),
                 "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
+                "CONVERSATION_ENABLED": str(settings.conversation.enabled).lower(),
+                "CONVERSATION_MAX_AGE_S": str(settings.conversation.max_age_hours * 3600),
                 "AUTH": "none" if settings.auth.mode == "none" else "jwt",
                 **settings.profiles.environment(),
                 **settings.usage_limits.environment(),

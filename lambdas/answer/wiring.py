@@ -30,8 +30,9 @@ from cicada.breakers.guards import (
 )
 from cicada.breakers.registry import BreakerRegistry, Happening
 from cicada.citations.judging import JUDGE_MAX_TOKENS
-from cicada.conversation import Bounds, Conversation
+from cicada.conversation.conversation import Conversation
 from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
+from cicada.conversation.turns import Bounds
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.record import RequestSpend

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import boto3
 
 from cicada.answering.action_handlers import ActionHandlers
+from cicada.answering.conversation_api import ConversationApi
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import question_gate
 from cicada.answering.recovery import Recovery
 from cicada.answering.time_left import TimeLeft
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.attempts.budgets import RequestBudget
+from cicada.conversation.record_store import DynamoDbConversationRecords
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.metrics import LIMITS_REACHED, POSTS_REJECTED, QUESTIONS, REQUESTS_FAILED, REQUESTS_RECOVERED
@@ -61,6 +63,7 @@ def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
         ProfileApi(ProfileService(profiles, limits=settings.profile_limits)),
         question_gate(log, table, settings, on_reached=lambda _: report({LIMITS_REACHED: 1})),
         retention_s=settings.retention_s,
+        conversations=_conversations(settings, table),
         knowledge=settings.knowledge_enabled,
         agents=settings.agents_enabled,
         on_accepted=lambda: report({QUESTIONS: 1}),
@@ -68,6 +71,13 @@ def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
     )
     revocations = None if settings.auth == "none" else DynamoDbRevocations(table, settings.requests_table)
     return Processor(handlers, revocations)
+
+
+def _conversations(settings: MessageProcessorSettings, table: Any) -> ConversationApi | None:
+    if not settings.conversation_enabled:
+        return None
+    records = DynamoDbConversationRecords(table, settings.requests_table)
+    return ConversationApi(records, age_s=settings.conversation_max_age_s)
 
 
 def _report_failed() -> None:

@@ -25,7 +25,7 @@ from cicada.breakers.guards import (
 )
 from cicada.breakers.registry import BreakerRegistry
 from cicada.citations.judging import JUDGE_MAX_TOKENS
-from cicada.conversation import Conversation
+from cicada.conversation.conversation import Conversation
 from cicada.conversation.sessions import DynamoDbSessions
 from cicada.semantic_cache.cache import SemanticCache
 from cicada.semantic_cache.decision import Thresholds

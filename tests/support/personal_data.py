@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cicada.conversation.record_store import DynamoDbConversationRecords
 from cicada.conversation.sessions import DynamoDbSessions
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.decide import append
@@ -59,6 +60,12 @@ class Resident:
         sessions, key = DynamoDbSessions(self.client, self.table), SessionKey(self.owner, self.tenant, session_id)
         sessions.write(key, ConversationSession((turn,)), over=sessions.read(key).version, expires_at=NOW_S + 3600)
 
+    def list_conversation(self, session_id: str = "s1") -> None:
+        """As the message processor does for each question."""
+        records = DynamoDbConversationRecords(self.client, self.table)
+        key = SessionKey(self.owner, self.tenant, session_id)
+        records.add(key, self.key(1).request_id, f"Where is {self.word}?", at_ms=NOW_S * 1000, age_s=3600)
+
     def cache(self, scope: str, n: int = 0) -> None:
         """An answer in a scope, which others may share."""
         question = f"Where is {self.word}?"
@@ -100,6 +107,7 @@ class Resident:
         self.begin(2)
         self.ask(3)
         self.converse()
+        self.list_conversation()
         for n, scope in enumerate(("a" * 32, "b" * 32, "c" * 32)):
             self.cache(scope, n)
         self.profile("Ada")

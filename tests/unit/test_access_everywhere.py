@@ -21,7 +21,7 @@ from cicada.agents.tools.search import SearchScriptTool
 from cicada.answering.corpus_api import CorpusApi
 from cicada.answering.prompt import number_sources
 from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion, Retrieved
-from cicada.conversation import Conversation
+from cicada.conversation.conversation import Conversation
 from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
 from cicada.corpus.passages import Passage
 from cicada.delivery.record import Question, RequestKey

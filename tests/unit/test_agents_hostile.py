@@ -6,7 +6,7 @@ import pytest
 
 from cicada.agents.ports import ToConfirm, ToolCall
 from cicada.agents.tools.evidence import EvidenceJudge
-from cicada.conversation import Conversation
+from cicada.conversation.conversation import Conversation
 from cicada.conversation.sessions import Stored
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.record import Question

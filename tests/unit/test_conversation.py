@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from cicada.attempts.budgets import AttemptBudget, RequestBudget
 from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion
-from cicada.conversation import Bounds, Conversation
 from cicada.conversation.completion import COMPLETE_SYSTEM, completing_prompt
-from cicada.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
+from cicada.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES, Conversation
 from cicada.conversation.sessions import Stored
 from cicada.conversation.turns import (
     MAX_ANSWER_CHARS,
     MAX_ASKED_CHARS,
+    Bounds,
     ConversationSession,
     ConversationTurn,
     SessionKey,

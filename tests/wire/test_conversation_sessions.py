@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion
-from cicada.conversation import Conversation
+from cicada.conversation.conversation import Conversation
 from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions, SessionChanged, Sessions, Stored
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault

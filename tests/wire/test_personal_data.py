@@ -44,6 +44,7 @@ DELETED = {
     "requests": 3,
     "requestEvents": 2,
     "conversations": 1,
+    "conversationRecords": 1,
     "profiles": 2,
     "profileRecords": 2,
     "cachedAnswers": 6,
@@ -187,6 +188,7 @@ def test_a_worker_that_writes_late_resurrects_nothing(world: World) -> None:
         with pytest.raises(RequestUnknown):  # the long event's own item was written before that
             mara.write(head, Chunk(attempt=1, content=WORD * 2000))
         mara.converse()
+        mara.list_conversation("s2")
         mara.cache("d" * 32, 7)
         mara.profile("Cleo")
         mara.use()
@@ -199,6 +201,7 @@ def test_a_worker_that_writes_late_resurrects_nothing(world: World) -> None:
         "requests": 4,
         "requestEvents": 4,
         "conversations": 2,
+        "conversationRecords": 2,
         "profiles": 3,
         "profileRecords": 3,
         "cachedAnswers": 8,
@@ -364,6 +367,12 @@ def test_an_export_has_everything_of_a_user_and_nothing_of_others(world: World) 
     assert [event["type"] for event in export.requests[0].events] == ["accepted", "attempt", "chunk", "error"]
     assert [event["seq"] for event in export.requests[0].events] == [1, 2, 3, 4]
     assert export.requests[0].events[2]["content"].startswith(WORD)  # type: ignore[union-attr]
+    (listed,) = export.conversation_records
+    assert (listed.title, listed.questions, listed.requests) == (
+        f"Where is {WORD}?",
+        1,
+        (export.requests[0].request_id,),
+    )
     (conversation,) = export.conversations
     assert conversation.turns[0] == {
         "requestId": "r",

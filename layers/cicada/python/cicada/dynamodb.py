@@ -66,16 +66,22 @@ def transact(client: Any, fault: type[Exception], parts: Sequence[Mapping[str, A
 
 
 def read_items(
-    client: Any, fault: type[Exception], table: str, keys: Sequence[tuple[str, str]], *, sleep: Callable[[float], None]
+    client: Any,
+    fault: type[Exception],
+    table: str,
+    keys: Sequence[tuple[str, str]],
+    *,
+    sleep: Callable[[float], None],
+    **projection: Any,
 ) -> dict[tuple[str, str], Item]:
-    """The items of several keys, those that exist, by consistent reads."""
+    """The items of several keys, those that exist, by consistent reads. A projection must have ``pk`` and ``sk``."""
     found: dict[tuple[str, str], Item] = {}
     left = [attributes(pk=pk, sk=sk) for pk, sk in dict.fromkeys(keys)]
     pauses_s = iter(_BATCH_PAUSES_S)
     while left:
         asked, later = left[:_READ_AT_ONCE], left[_READ_AT_ONCE:]
         with faults_as(fault):
-            read = client.batch_get_item(RequestItems={table: {"Keys": asked, "ConsistentRead": True}})
+            read = client.batch_get_item(RequestItems={table: {"Keys": asked, "ConsistentRead": True, **projection}})
         found |= {(item["pk"]["S"], item["sk"]["S"]): item for item in read["Responses"].get(table, ())}
         refused = read.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
         left = [*refused, *later]

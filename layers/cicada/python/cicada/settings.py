@@ -75,6 +75,10 @@ class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     """Whether questions that need a search enter at hybrid, which searches by what collections declare."""
     agents_enabled: bool = True
     """Without agents, their questions are answered by a search."""
+    conversation_enabled: bool = True
+    """Whether conversations are listed."""
+    conversation_max_age_s: Annotated[int, Field(gt=0)] = 12 * 3600
+    """How long a conversation is listed after its last question."""
     usage_limits: Json[UsageLimits] = UsageLimits()
     """The limits on use; none where it is not set."""
     request_tokens: Annotated[int, Field(gt=0)] = 120_000

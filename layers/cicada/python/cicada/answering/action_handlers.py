@@ -9,9 +9,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 from cicada import __version__
+from cicada.answering.conversation_api import ConversationApi
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery
@@ -53,6 +54,7 @@ from cicada.protocol.events import (
     Failed,
     Pong,
     Refused,
+    Reply,
     Resumed,
     dump_event,
     reply_frame,
@@ -61,6 +63,8 @@ from cicada.request_trace import log_event
 from cicada.routing.classifier import classify
 
 logger = logging.getLogger(__name__)
+
+Api = TypeVar("Api")
 
 REPLAY_BUDGET_S = 5.0
 """How long one resume may replay: well below API Gateway's time limit for the reply."""
@@ -77,6 +81,8 @@ class ActionHandlers:
     gate: QuestionGate
     _: KW_ONLY
     retention_s: int
+    conversations: ConversationApi | None = None
+    """None where conversations are not kept."""
     knowledge: bool = False
     agents: bool = True
     on_accepted: Callable[[], None] = lambda: None
@@ -111,16 +117,24 @@ class ActionHandlers:
                     return self._confirm(action, caller)
                 case Ping():
                     return reply_frame(Pong(release=__version__))
-                case ManageProfile():
-                    return reply_frame(self.profiles.handle(action, caller.owner))
-                case ManageConversations() | GiveFeedback():
-                    raise UnknownAction
+                case ManageProfile() | ManageConversations() | GiveFeedback():
+                    return reply_frame(self._managed(action, caller))
                 case _:
                     assert_never(action)
         except Unauthorized:
             raise
         except (StoreFault, CicadaError) as error:
             return reply_frame(_refusal(error, action, request_id))
+
+    def _managed(self, action: ManageProfile | ManageConversations | GiveFeedback, caller: Caller) -> Reply:
+        """Carry out an action on what is kept of the user."""
+        match action:
+            case ManageProfile():
+                return self.profiles.handle(action, caller.owner)
+            case ManageConversations():
+                return _served(self.conversations).handle(action, caller)
+            case GiveFeedback():
+                raise UnknownAction
 
     # --- ask ---
 
@@ -178,7 +192,11 @@ class ActionHandlers:
             confidence=classification.confidence,
             strategy=strategy,
         )
-        self.recovery.start(head, strategy)
+        try:
+            self.recovery.start(head, strategy)
+        finally:
+            if self.conversations is not None:
+                self.conversations.add(head)
         return head.frame(1, accepted)
 
     def _ask_again(self, question: Question, head: RequestHead, caller: Caller) -> str:
@@ -300,6 +318,13 @@ def _refusal(error: StoreFault | CicadaError, action: ProcessedAction, request_i
         case _:
             logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
             return Refused.of(error, request_id)
+
+
+def _served(api: Api | None) -> Api:
+    """What serves an action. Raises UnknownAction where nothing does."""
+    if api is None:
+        raise UnknownAction("not available on this deployment")
+    return api
 
 
 def _subscriber(caller: Caller) -> Subscriber:

@@ -1,6 +1,4 @@
-"""The conversation: the last turns of a session, and questions that are completed from them."""
+"""The conversation: the last turns of a session, questions completed from them, and the list of conversations.
 
-from cicada.conversation.conversation import Conversation
-from cicada.conversation.turns import Bounds
-
-__all__ = ["Bounds", "Conversation"]
+It imports nothing by itself: the message processor reads the list alone, and starts fast.
+"""

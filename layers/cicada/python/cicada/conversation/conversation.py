@@ -112,15 +112,18 @@ class Conversation:
             collections=_rested_on(given),
         )
         try:
-            self._write(key, turn)
+            self._write(key, turn, asked.at_ms)
         except StoreFault as fault:
             log_event(logger, "fault", "turn not kept", level=logging.WARNING, code="session_unwritten", why=str(fault))
 
-    def _write(self, key: SessionKey, turn: ConversationTurn) -> None:
-        """Add a turn to the stored session, which others may change meanwhile. Raises StoreFault."""
+    def _write(self, key: SessionKey, turn: ConversationTurn, asked_at_ms: int) -> None:
+        """Add a turn to the stored session, which others may change meanwhile. Raises StoreFault.
+
+        A turn that was asked for before the session was deleted is not added.
+        """
         stored = self._sessions.read(key)
         for _ in range(WRITE_TRIES):
-            if stored.session.holds(turn):
+            if stored.session.deleted_since(asked_at_ms) or stored.session.holds(turn):
                 return
             session = stored.session.plus(turn, self._bounds).at(self._now_s(), self._bounds)
             newest_ms = max((one.at_ms for one in session.turns), default=turn.at_ms)

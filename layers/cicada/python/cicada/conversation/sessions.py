@@ -76,6 +76,7 @@ class DynamoDbSessions:
             turns=turns.encode("utf-8", "replace").decode(),
             rests_on=rests_on,
             forgotten_until_ms=session.forgotten_until_ms,
+            deleted_at_ms=session.deleted_at_ms or None,
             expires_at=expires_at,
         )
         try:
@@ -90,6 +91,38 @@ class DynamoDbSessions:
             raise SessionChanged(_stored(failed.item)) from failed
 
 
+def deleting_turns(table: str, key: SessionKey, *, at_ms: int, expires_at: int) -> dict[str, Any]:
+    """The arguments of an ``update_item`` after which a session's turns complete nothing, until they are restored.
+
+    The item is made if there is none: an answer that was asked for before leaves no turn in it.
+    """
+    return {
+        "TableName": table,
+        "Key": _key(key),
+        "UpdateExpression": "SET deleted_at_ms = :deleted, expires_at = :expires, #owner = :owner, "
+        "turns = if_not_exists(turns, :no_turns), rests_on = if_not_exists(rests_on, :rests_on), "
+        "forgotten_until_ms = if_not_exists(forgotten_until_ms, :none), "
+        "#version = if_not_exists(#version, :none) + :one",
+        "ExpressionAttributeNames": {"#owner": "owner", "#version": "version"},
+        "ExpressionAttributeValues": {
+            **attributes(**{":owner": key.subject, ":no_turns": "[]", ":rests_on": "{}"}),
+            **attributes(**{":deleted": at_ms, ":expires": expires_at, ":none": 0, ":one": 1}),
+        },
+    }
+
+
+def restoring_turns(table: str, key: SessionKey, *, deleted_at_ms: int, expires_at: int) -> dict[str, Any]:
+    """The arguments of an ``update_item`` that takes a deletion back, unless the session has begun anew."""
+    return {
+        "TableName": table,
+        "Key": _key(key),
+        "UpdateExpression": "SET expires_at = :expires, #version = #version + :one REMOVE deleted_at_ms",
+        "ConditionExpression": "deleted_at_ms = :deleted",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": attributes(**{":expires": expires_at, ":one": 1, ":deleted": deleted_at_ms}),
+    }
+
+
 def _key(key: SessionKey) -> dict[str, Any]:
     return attributes(pk=f"session#{key.digest}", sk="turns")
 
@@ -101,12 +134,13 @@ def _stored(item: Mapping[str, Any] | None) -> Stored:
     """
     if item is None:
         return Stored(ConversationSession(), 0)
-    version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
+    numbers = ("version", "forgotten_until_ms", "deleted_at_ms")
+    version, forgotten_until_ms, deleted_at_ms = (int(item.get(name, {}).get("N", 0)) for name in numbers)
     try:
         turns = tuple(map(_turn, stored_turns(item)))
     except (KeyError, ValueError, TypeError) as error:
         raise StoreFault("the session was written by a newer release") from error
-    return Stored(ConversationSession(turns, forgotten_until_ms), version)
+    return Stored(ConversationSession(turns, forgotten_until_ms, deleted_at_ms), version)
 
 
 def stored_turns(item: Mapping[str, Any]) -> list[dict[str, Any]]:

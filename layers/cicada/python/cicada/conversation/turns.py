@@ -92,11 +92,17 @@ class ConversationSession:
     turns: tuple[ConversationTurn, ...] = ()  # oldest first
     forgotten_until_ms: int = 0
     """When the newest dropped turn was answered, 0 if none was dropped: turns that old are never added again."""
+    deleted_at_ms: int = 0
+    """When the user deleted it, 0 if it is not deleted: its turns stay for a while, and are not used."""
 
     @property
     def had_turns(self) -> bool:
         """Whether it has or had any turn."""
         return bool(self.turns) or self.forgotten_until_ms > 0
+
+    def deleted_since(self, at_ms: int) -> bool:
+        """Whether it was deleted at a time or later."""
+        return self.deleted_at_ms > 0 and at_ms <= self.deleted_at_ms
 
     def holds(self, turn: ConversationTurn) -> bool:
         """Whether a turn is in it, or was dropped."""
@@ -104,11 +110,15 @@ class ConversationSession:
 
     def plus(self, turn: ConversationTurn, bounds: Bounds) -> ConversationSession:
         """The session with one more turn in its place; the oldest turns beyond the bounds are dropped."""
+        if self.deleted_at_ms:  # the deleted turns give way to the new one
+            return ConversationSession((turn,), min(turn.at_ms - 1, max(self.forgotten_until_ms, self.deleted_at_ms)))
         turns = sorted((*self.turns, turn), key=lambda one: (one.at_ms, one.request_id))
         return self._newest(turns, bounds)
 
     def at(self, now_s: float, bounds: Bounds) -> ConversationSession:
-        """The session at a time: without turns that are too old."""
+        """The session at a time: without turns that are too old, or deleted."""
+        if self.deleted_at_ms:
+            return ConversationSession((), max(self.forgotten_until_ms, self.deleted_at_ms))
         young = [turn for turn in self.turns if turn.at_ms > (now_s - bounds.age_s) * 1000]
         return self._newest(young, bounds)
 

@@ -118,21 +118,26 @@ def load_head(key: RequestKey, item: Item) -> RequestHead:
         raise NewerRelease(f"the request's record cannot be read: {type(error).__name__}") from error
 
 
-def _head(key: RequestKey, item: Item) -> RequestHead:
+def load_question(item: Item) -> Question:
+    """The question of a head. Raises KeyError, TypeError or ValueError if this release cannot read it."""
     question = json.loads(item["question"]["S"])
+    return Question(
+        query=question["query"],
+        session_id=question["session_id"],
+        collections=tuple(question["collections"]),
+        episodes=tuple(question["episodes"]),
+        top_k=question["top_k"],
+        tenant=question.get("tenant"),
+        groups=tuple(question.get("groups", ())),
+        documents=tuple(question.get("documents", ())),  # releases before 0.2.0 know neither these nor sections
+        sections=tuple(question.get("sections", ())),
+    )
+
+
+def _head(key: RequestKey, item: Item) -> RequestHead:
     return RequestHead(
         key=key,
-        question=Question(
-            query=question["query"],
-            session_id=question["session_id"],
-            collections=tuple(question["collections"]),
-            episodes=tuple(question["episodes"]),
-            top_k=question["top_k"],
-            tenant=question.get("tenant"),
-            groups=tuple(question.get("groups", ())),
-            documents=tuple(question.get("documents", ())),  # releases before 0.2.0 know neither these nor sections
-            sections=tuple(question.get("sections", ())),
-        ),
+        question=load_question(item),
         origin=item["origin"]["S"],
         accepted_at_ms=int(item["accepted_at_ms"]["N"]),
         expires_at=int(item["retained_until"]["N"]),

@@ -11,6 +11,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from pydantic import Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from cicada.conversation.record_store import stored_record
 from cicada.conversation.sessions import stored_turns
 from cicada.corpus.passages import CorpusModel
 from cicada.delivery.ports import RequestLog, StoreFault
@@ -60,6 +61,19 @@ class ExportedConversation(CorpusModel):
     )
 
 
+class ExportedConversationRecord(CorpusModel):
+    """A conversation as it is listed."""
+
+    session_id: str
+    title: str = Field(description="the first question, shortened, or as the user renamed it")
+    created_at: str
+    updated_at: str
+    expires_at: str
+    deleted_at: str | None = Field(None, description="of one that can still be restored")
+    questions: int
+    requests: tuple[str, ...] = Field(description="ids of the last questions, the oldest first")
+
+
 class ExportedAnswer(CorpusModel):
     """An answer that can be given again."""
 
@@ -85,6 +99,9 @@ class Export(CorpusModel):
     tokens_refused_up_to: str | None = Field(None, description="tokens that were issued up to then are refused")
     requests: tuple[ExportedRequest, ...] = Field(description="oldest first")
     conversations: tuple[ExportedConversation, ...]
+    conversation_records: tuple[ExportedConversationRecord, ...] = Field(
+        description="the list of conversations, with their titles"
+    )
     profiles: tuple[ProfileRecord, ...] = Field(description="with their history; of deleted ones what is left")
     cached_answers: tuple[ExportedAnswer, ...] = Field(description="to this user's questions, whoever shares them")
     usage: tuple[dict[str, JsonValue], ...] = Field(
@@ -126,6 +143,7 @@ def exported(
         tokens_refused_up_to=None if refused_up_to is None else instant(refused_up_to),
         requests=tuple(sorted(requests, key=lambda request: (request.accepted_at, request.request_id))),
         conversations=tuple(_conversation(one.item) for one in found.get("conversations", ())),
+        conversation_records=tuple(_listed(one.item) for one in found.get("conversationRecords", ())),
         profiles=records,
         cached_answers=tuple(answers),
         usage=_plain(found.get("usage", ())),
@@ -169,6 +187,20 @@ def _conversation(item: Item) -> ExportedConversation:
     return ExportedConversation(
         expires_at=instant(int(item["expires_at"]["N"])),
         turns=tuple({to_camel(name): value for name, value in turn.items()} for turn in stored_turns(item)),
+    )
+
+
+def _listed(item: Item) -> ExportedConversationRecord:
+    record = stored_record(item)
+    return ExportedConversationRecord(
+        session_id=record.session_id,
+        title=record.title,
+        created_at=instant(record.created_at_ms / 1000),
+        updated_at=instant(record.updated_at_ms / 1000),
+        expires_at=instant(record.expires_at),
+        deleted_at=None if record.deleted_at_ms is None else instant(record.deleted_at_ms / 1000),
+        questions=record.questions,
+        requests=record.requests,
     )
 
 

@@ -34,6 +34,7 @@ Kind = Literal[
     "requestEvents",
     "reservations",
     "conversations",
+    "conversationRecords",
     "profiles",
     "profileRecords",
     "cachedAnswers",
@@ -41,8 +42,9 @@ Kind = Literal[
     "limits",
     "others",
 ]
-"""What an item holds. A request's long events have items of their own, as has what it may use of the limits; a profile
-has two items, a cached answer two of the same kind. ``others`` are of a newer release."""
+"""What an item holds. A request's long events have items of their own, as has what it may use of the limits; a
+conversation has one for its turns and one for its place in the list, a profile has two, a cached answer two of the same
+kind. ``others`` are of a newer release."""
 
 OF_A_REQUEST: tuple[Kind, ...] = ("requests", "requestEvents", "reservations")
 """Kinds whose items have a request's key."""
@@ -64,7 +66,11 @@ _OF_EARLIER_RELEASES = {":session": "session#", ":cache": "cache#"}
 _OF_A_REQUEST: Mapping[str, Kind] = {"head": "requests", "reservation": "reservations"}
 _PROFILES, _USAGE = "profiles#", "usage#user#"
 _LIMITS, _LIMITS_OF_USER = "limits", "user#"
-_BY_PREFIX: Mapping[str, Kind] = {"session": "conversations", "cache": "cachedAnswers"}
+_BY_PREFIX: Mapping[str, Kind] = {
+    "session": "conversations",
+    "conversations": "conversationRecords",
+    "cache": "cachedAnswers",
+}
 _NEEDED = "pk, sk, #owner, #state, lease_until, expires_at"
 """What an erasure needs of an item."""
 _COUNT = "count_"
