@@ -165,7 +165,7 @@ def test_a_long_list_and_a_long_conversation_have_pages(world, monkeypatch):
     asked = [world.ask(f"{QUESTION} {n}") for n in range(20)]
     for n in range(9):
         world.ask(session=f"other-{n}", after_s=0)
-    seen, cursor = [], {}
+    seen, cursor = [], dict[str, str]()
     while True:
         page = world.conversations("list", **cursor)
         seen += [one["sessionId"] for one in page["conversations"]]
@@ -173,7 +173,7 @@ def test_a_long_list_and_a_long_conversation_have_pages(world, monkeypatch):
             break
         cursor = {"cursor": page["next"]}
     assert seen == [*(f"other-{n}" for n in range(9)), "s1"]
-    requests, cursor = [], {}
+    requests, cursor = [], dict[str, str]()
     while True:
         page = world.conversations("show", "s1", **cursor)
         assert len(page["requests"]) < 7

@@ -40,9 +40,11 @@ def world(request, monkeypatch):
         yield SimpleNamespace(log=log, sessions=sessions, records=InMemoryConversations(log, sessions), client=None)
         return
     with requests_table(monkeypatch, STORE_CONFIG) as client:
-        log, sessions = DynamoDbLog(client, TABLE), DynamoDbSessions(client, TABLE)
         yield SimpleNamespace(
-            log=log, sessions=sessions, records=DynamoDbConversationRecords(client, TABLE), client=client
+            log=DynamoDbLog(client, TABLE),
+            sessions=DynamoDbSessions(client, TABLE),
+            records=DynamoDbConversationRecords(client, TABLE),
+            client=client,
         )
 
 
