@@ -7,6 +7,7 @@ See :class:`CicadaClient`, and :class:`SyncCicadaClient` for programs without as
 from cicada.usage.limits import LimitState
 from cicada_client.client import CicadaClient
 from cicada_client.connection_manager import Status, TokenProvider
+from cicada_client.conversations import ConversationsClient
 from cicada_client.errors import (
     AnswerFailed,
     ClientError,
@@ -36,6 +37,7 @@ __all__ = [
     "ClientEvent",
     "ConnectionLost",
     "ConnectionRefused",
+    "ConversationsClient",
     "EventFrame",
     "History",
     "InvalidQuestion",

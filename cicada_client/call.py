@@ -5,7 +5,15 @@ from __future__ import annotations
 import random
 
 from cicada import errors as codes
-from cicada.protocol.actions import ClientAction, ConfirmChange, CorpusAction, ManageProfile
+from cicada.protocol.actions import (
+    ClientAction,
+    ConfirmChange,
+    CorpusAction,
+    GiveFeedback,
+    ManageConversations,
+    ManageProfile,
+)
+from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, Refused
 from cicada.protocol.profiles import ProfileReply
@@ -16,8 +24,13 @@ _TRIED_AGAIN = frozenset({codes.ProfilesUnavailable.code, codes.DeliveryUnavaila
 """Refusals of changes that are retried. A conflict is not: the caller must read the profile again first."""
 
 
-CallAction = ManageProfile | ConfirmChange | CorpusAction
-CallReply = ProfileReply | Confirmed | CorpusReply
+CallAction = ManageProfile | ConfirmChange | CorpusAction | ManageConversations | GiveFeedback
+CallReply = ProfileReply | Confirmed | CorpusReply | ConversationReply | FeedbackGiven
+
+
+def feedback_key(request_id: str) -> str:
+    """How the keys of the calls begin that rate a request."""
+    return f"{request_id} feedback"
 
 
 class Call:
@@ -49,9 +62,11 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Tells it from everything else that is open: a request may have several confirmations."""
+        """Tells it from everything else that is open: a request may have several confirmations, and be rated."""
         if isinstance(self._action, ConfirmChange):
             return f"{self._action.request_id} {self._action.confirmation_id}"
+        if isinstance(self._action, GiveFeedback):
+            return f"{feedback_key(self._action.request_id)} {id(self)}"
         return self._action.request_id
 
     @property

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,16 +18,21 @@ from cicada.protocol.actions import (
     Ask,
     ClientAction,
     ConfirmChange,
+    FeedbackReason,
+    GiveFeedback,
     ListCollections,
     ListDocuments,
+    Rating,
     ReadPassages,
     Search,
 )
+from cicada.protocol.conversations import FeedbackGiven
 from cicada.protocol.corpus import Collections, Documents, Passages, SearchFound
 from cicada.protocol.events import Confirmed, Reply
 from cicada_client.call import Call, CallAction, CallReply
 from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
 from cicada_client.connection_manager import ConnectionManager, Status, TokenProvider
+from cicada_client.conversations import ConversationsClient
 from cicada_client.errors import ClientError, ConnectionLost, InvalidQuestion
 from cicada_client.exchange import Exchange
 from cicada_client.profiles import ProfilesClient
@@ -103,6 +108,8 @@ class CicadaClient:
         self._calls: dict[str, asyncio.Event] = {}
         self.profiles = ProfilesClient(self._replied)
         """The user's profiles: see :class:`~cicada_client.profiles.ProfilesClient`."""
+        self.conversations = ConversationsClient(self._replied)
+        """The user's conversations: see :class:`~cicada_client.conversations.ConversationsClient`."""
 
     async def __aenter__(self) -> Self:
         """Start; the first question opens the connection."""
@@ -213,6 +220,28 @@ class CicadaClient:
         """
         action = ConfirmChange(requestId=request_id, confirmationId=confirmation_id, accept=accept)
         return await self._call(action, Confirmed)
+
+    async def feedback(
+        self,
+        request_id: str,
+        rating: Rating | Literal["none"],
+        *,
+        reason: FeedbackReason | None = None,
+        comment: str | None = None,
+    ) -> FeedbackGiven:
+        """Rate the answer to a request of this user. The last rating counts; ``none`` takes it back.
+
+        Args:
+            request_id: of the answer's request.
+            rating: ``up``, ``down`` or ``none``.
+            reason: with ``down``: what is wrong with the answer.
+            comment: in the user's words, up to 1,000 characters.
+
+        Raises:
+            RequestRefused: with the code ``request_unknown``, ``request_expired``, or another of the protocol's.
+        """
+        action = _checked(GiveFeedback, requestId=request_id, rating=rating, reason=reason, comment=comment)
+        return await self._call(action, FeedbackGiven)
 
     # --- the corpus ---
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from cicada.errors import AnswerBlocked
+from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import TERMINAL_TYPES, Confirmed, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
 from cicada.protocol.profiles import ProfileReply
@@ -55,7 +56,7 @@ class GatewayFaultFrame:
     message: str
 
 
-Reply = Resumed | Refused | Confirmed | Pong | ProfileReply | CorpusReply
+Reply = Resumed | Refused | Confirmed | Pong | ProfileReply | CorpusReply | ConversationReply | FeedbackGiven
 Incoming = EventFrame | Reply | GatewayFaultFrame
 
 _MOST_ROUNDS = 8

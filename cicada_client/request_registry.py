@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 from cicada import errors as codes
 from cicada.protocol.actions import ClientAction, Ping
+from cicada.protocol.conversations import FeedbackGiven
 from cicada.protocol.events import Confirmed, Pong, Refused, Resumed
-from cicada_client.call import Call, CallReply
+from cicada_client.call import Call, CallReply, feedback_key
 from cicada_client.errors import ClientError, Unauthorized
 from cicada_client.exchange import Exchange
 from cicada_client.frames import EventFrame, GatewayFaultFrame, parse_frame
@@ -116,6 +117,9 @@ class RequestRegistry:
         match frame:
             case Confirmed():
                 return self._exchanges.get(f"{request_id} {frame.confirmation_id}")
+            case FeedbackGiven():
+                rating = feedback_key(request_id)
+                return next((one for key, one in self._exchanges.items() if key.startswith(rating)), None)
             case Refused():
                 open_ones = (one for one in self._exchanges.values() if one.request_id == request_id)
                 return min(open_ones, key=lambda one: isinstance(one, Exchange), default=None)

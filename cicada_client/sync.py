@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from cicada_client.client import CicadaClient
 from cicada_client.connection_manager import Status, TokenProvider
+from cicada_client.conversations import ConversationsClient
 from cicada_client.errors import AnswerFailed
 from cicada_client.frames import ClientEvent, EventFrame
 from cicada_client.profiles import ProfilesClient
@@ -58,6 +59,16 @@ class SyncProfiles(_Face[ProfilesClient]):
     delete = _waiting(ProfilesClient.delete)
     history = _waiting(ProfilesClient.history)
     export = _waiting(ProfilesClient.export)
+
+
+class SyncConversations(_Face[ConversationsClient]):
+    """The operations on the user's conversations: see :class:`~cicada_client.conversations.ConversationsClient`."""
+
+    list = _waiting(ConversationsClient.list)
+    show = _waiting(ConversationsClient.show)
+    rename = _waiting(ConversationsClient.rename)
+    delete = _waiting(ConversationsClient.delete)
+    restore = _waiting(ConversationsClient.restore)
 
 
 class Frames:
@@ -156,6 +167,8 @@ class SyncCicadaClient(_Face[CicadaClient]):
         self._thread: threading.Thread | None = None
         self.profiles = SyncProfiles(self._client.profiles, self._wait)
         """The user's profiles."""
+        self.conversations = SyncConversations(self._client.conversations, self._wait)
+        """The user's conversations."""
 
     def open(self) -> None:
         """Start the client's thread; the first question opens the connection."""
@@ -221,6 +234,7 @@ class SyncCicadaClient(_Face[CicadaClient]):
 
     answer = _waiting(CicadaClient.answer)
     confirm = _waiting(CicadaClient.confirm)
+    feedback = _waiting(CicadaClient.feedback)
     collections = _waiting(CicadaClient.collections)
     documents = _waiting(CicadaClient.documents)
     search = _waiting(CicadaClient.search)

@@ -13,13 +13,14 @@ from cicada.protocol.events import Chunk, Complete
 from cicada_client import (
     AnswerFailed,
     CicadaClient,
+    ConversationsClient,
     InvalidQuestion,
     ProfilesClient,
     Status,
     SyncCicadaClient,
     Unauthorized,
 )
-from cicada_client.sync import SyncProfiles
+from cicada_client.sync import SyncConversations, SyncProfiles
 from tests.support.scripted_answers import QUESTION, TEXT, accepted, answer, begun, ended, failed
 from tests.support.scripted_deployment import HOLD, PATIENCE_S, ScriptedDeployment, Step
 
@@ -39,7 +40,9 @@ def deployment() -> Iterator[ScriptedDeployment]:
 
 
 @pytest.mark.parametrize(
-    ("waiting", "asynchronous"), [(SyncCicadaClient, CicadaClient), (SyncProfiles, ProfilesClient)], ids=str
+    ("waiting", "asynchronous"),
+    [(SyncCicadaClient, CicadaClient), (SyncProfiles, ProfilesClient), (SyncConversations, ConversationsClient)],
+    ids=str,
 )
 def test_every_method_of_the_client_has_one_that_waits(waiting: type[Any], asynchronous: type[Any]) -> None:
     for name, method in inspect.getmembers(asynchronous, inspect.isfunction):
