@@ -1,4 +1,4 @@
-"""Who may read which collections, as the deployment's settings and its index say."""
+"""The rules of access: who may read which collections."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cicada_cli.index import store_of
 
 
 def rules_of(deployment: Deployment) -> AccessRules:
-    """The rules of this moment.
+    """The current rules of a deployment.
 
     Raises:
-        UsageError: what is given as the deployment's settings cannot be read.
+        UsageError: the setting `access` is invalid.
         IndexUnavailable, IndexCorrupt: the rules of the index cannot be read.
     """
     from cicada.index.access_rules import StoredAccessRules
@@ -22,12 +22,12 @@ def rules_of(deployment: Deployment) -> AccessRules:
     try:
         configured = ConfiguredAccess.model_validate_json(deployment.access)
     except ValidationError as error:
-        raise UsageError(f"the settings of access cannot be read: {error.errors()[0]['msg']}") from None
+        raise UsageError(f"invalid access settings: {error.errors()[0]['msg']}") from None
     return StoredAccessRules(store_of(deployment), configured).rules()
 
 
 def readable_by(deployment: Deployment, groups: tuple[str, ...] | None) -> Readable:
-    """What members of some groups may read; everything for None: who calls reads the bucket itself.
+    """What members of these groups may read; everything for None, because the caller reads the bucket itself.
 
     Raises as :func:`rules_of`.
     """

@@ -1,4 +1,4 @@
-"""The accounts that use is counted for, as administrators name them, and what a deployment limits them to."""
+"""Users, groups and the deployment as accounts: how administrators name them, and their limits."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def add_user(parser: argparse._ActionsContainer) -> None:
-    """Which user a command is about."""
-    parser.add_argument("--user", metavar="USER", help="a user: the e-mail address, or the subject of the tokens")
+    """The user of a command."""
+    parser.add_argument("--user", metavar="USER", help="a user: e-mail address, or subject of the tokens")
 
 
 def add_tenant(parser: argparse.ArgumentParser) -> None:
-    """In which tenant a user is looked for."""
-    parser.add_argument("--tenant", metavar="TENANT", help="the user's tenant, where auth.tenantClaim names one")
+    """The tenant of a user."""
+    parser.add_argument("--tenant", metavar="TENANT", help="tenant of the user, if auth.tenantClaim is set")
 
 
 def records_of(deployment: Deployment) -> DynamoDbUsageRecords:
-    """What a deployment's users have used, and their limits."""
+    """The usage records of a deployment, and its overrides of limits."""
     from cicada.usage.records import DynamoDbUsageRecords
 
     return DynamoDbUsageRecords(table_client(deployment), deployment.requests_table)
@@ -36,17 +36,17 @@ def records_of(deployment: Deployment) -> DynamoDbUsageRecords:
 
 @dataclass(frozen=True)
 class NamedUser:
-    """A user as the table knows them, and as the administrator does."""
+    """A user: the owner of items in the table, and the name that the administrator typed."""
 
     owner: str
     told: str
     """The name that was typed."""
     groups: tuple[str, ...] | None
-    """None where it is not known: an issuer's tokens have them."""
+    """None if unknown: with an issuer of your own, only tokens name the groups."""
 
 
 def user_named(args: argparse.Namespace, deployment: Deployment) -> NamedUser:
-    """The user of ``--user`` and ``--tenant``. An e-mail address is looked up in the user pool, where there is one.
+    """The user of ``--user`` and ``--tenant``. An e-mail address is looked up in the user pool, if there is one.
 
     Raises:
         UserUnknown, UserPoolFault.
@@ -60,7 +60,7 @@ def user_named(args: argparse.Namespace, deployment: Deployment) -> NamedUser:
 
 @dataclass(frozen=True)
 class SettingsOfUse:
-    """What the deployment's settings say of limits."""
+    """The limits of the deployment's settings."""
 
     limits: UsageLimits
     request: Mapping[str, float]
@@ -68,7 +68,7 @@ class SettingsOfUse:
 
     @classmethod
     def of(cls, deployment: Deployment) -> SettingsOfUse | None:
-        """Those of a deployment; None where its stacks were not asked, or are of an earlier release."""
+        """The settings of a deployment; None if its stacks were not read or are of an earlier release."""
         from cicada.usage.limits import UsageLimits
 
         if deployment.usage_limits is None:
@@ -78,14 +78,14 @@ class SettingsOfUse:
         return cls(UsageLimits.model_validate(told), request)
 
     def of_user(self, user: NamedUser, override: Limits | None) -> Limits | None:
-        """The limits that a user has; None where they depend on groups that are not known."""
+        """The limits of a user; None if they depend on groups that are unknown."""
         if user.groups is None and self.limits.members:
             return None
         limits = self.limits.of_user(user.groups or ())
         return limits if override is None else limits.overridden_by(override)
 
     def of_pool(self, account: Account, override: Limits | None) -> Limits:
-        """The limits of a group's members together, or of everybody."""
+        """The limits of a group as a whole, or of all users together."""
         limits = self.limits.deployment if account.kind == "deployment" else self.limits.groups[account.name]
         return limits if override is None else limits.overridden_by(override)
 

@@ -10,10 +10,10 @@ from cicada_cli.exits import UsageError
 
 @lru_cache(maxsize=1)
 def actor_of(aws: Aws) -> str:
-    """The ARN of the AWS credentials in use, which no permission is needed to ask for.
+    """The ARN of the AWS credentials in use. It needs no permission.
 
     Raises:
-        UsageError: AWS did not return it. Nothing is changed then, because an audit record must name its actor.
+        UsageError: the call failed. Nothing is changed then, because an audit record must name its actor.
     """
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
@@ -22,4 +22,6 @@ def actor_of(aws: Aws) -> str:
     try:
         return str(aws.client("sts", config).get_caller_identity()["Arn"])
     except (BotoCoreError, ClientError, KeyError) as error:
-        raise UsageError(f"nothing was changed: AWS does not say whose credentials these are: {error}") from error
+        raise UsageError(
+            f"nothing was changed, because the identity of the AWS credentials is unknown: {error}"
+        ) from error

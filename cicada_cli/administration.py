@@ -1,47 +1,56 @@
-"""What the commands that manage users, limits and personal data share."""
+"""Shared by the commands that manage users, limits and personal data."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.actor import actor_of
+from cicada_cli.context import deployment_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.index import store_of
 from cicada_cli.output import complain, note
-from cicada_cli.shared_options import add_aws
+from cicada_cli.shared_options import add_aws, add_bucket, add_table
 from cicada_cli.user_pool import PoolUser, UserPool, UserPoolFault, UserUnknown
 
 if TYPE_CHECKING:
     from cicada.audit.records import Action, ChangeRecord
 
 READING = ("requests_table", "auth_mode")
-"""What commands that show something must know of the deployment; user pool and limits come with the mode."""
+"""Values of the deployment that commands need to show something; user pool and limits come with the mode."""
 CHANGING = (*READING, "bucket")
-"""What commands that change something must know too: changes are recorded in the bucket."""
+"""Values that commands need to change something: each change is recorded in the bucket."""
 
 Run = Callable[[argparse.Namespace], Exit]
 Command = Callable[[argparse.Namespace, Deployment], Exit]
-Runner = Callable[[Command, tuple[str, ...]], Run]
-"""Makes a command's ``run``, from the command and what it must know of the deployment."""
+
+
+def administrative(command: Command, needs: Sequence[str]) -> Run:
+    """A parser's ``run``: find the deployment, run the command, report its failures."""
+
+    def run(args: argparse.Namespace) -> Exit:
+        deployment = deployment_of(args, needs)
+        return guarded(lambda: command(args, deployment))
+
+    return run
 
 
 def add_deployment(parser: argparse.ArgumentParser, *, bucket: bool) -> None:
-    """Add the options that name the table, the user pool and, with ``bucket``, where changes are recorded."""
+    """Add the options that name the table, the user pool and, with ``bucket``, the bucket of the audit records."""
     group = parser.add_argument_group("deployment")
-    group.add_argument("--user-pool", metavar="ID", help="the user pool")
-    group.add_argument("--table", metavar="NAME", help="the table of requests (CICADA_REQUESTS_TABLE)")
+    group.add_argument("--user-pool", metavar="ID", help="Cognito user pool")
+    add_table(group)
     if bucket:
-        group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+        add_bucket(group, "the audit records")
     add_aws(group)
 
 
 def guarded(command: Callable[[], Exit]) -> Exit:
-    """Run a command; report a failure of the user pool, the table or the audit records."""
+    """Run a command and report failures of the user pool, the table and the audit records."""
     from cicada.errors import AuditUnavailable
     from cicada.personal_data.erasure import ErasureIncomplete
     from cicada.personal_data.items import PersonalDataFault
@@ -51,22 +60,22 @@ def guarded(command: Callable[[], Exit]) -> Exit:
     try:
         return command()
     except UserUnknown as error:
-        complain(f"there is no user {error}; `cicada users list` lists them")
+        complain(f"unknown user {error}. `cicada users list` lists the users")
     except (AuditUnavailable, UserPoolFault) as error:
         complain(str(error))
     except RevocationFault as error:
-        complain(f"the revocation could not be noted: {error}. The same command tries again")
+        complain(f"cannot store the revocation: {error}. Run the same command again")
     except UsageFault as error:
-        complain(f"the table of requests could not be read or written: {error}")
+        complain(f"cannot read or write the table of requests: {error}")
     except (ErasureIncomplete, PersonalDataFault) as error:
-        complain(f"{error}. The same command goes on where this one stopped")
+        complain(f"{error}. Run the same command to resume")
     return Exit.FAILED
 
 
 def confirmed(question: str, doing: str) -> bool:
-    """Ask whether to go on. Raises UsageError where nobody can be asked."""
+    """Ask whether to go on. Raises UsageError if standard input is not a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError(f"nobody can be asked whether to {doing}: add --yes")
+        raise UsageError(f"cannot ask whether to {doing}: standard input is not a terminal. Add --yes")
     note(f"{question} [y/N] ", end="")
     return input().strip().lower() in ("y", "yes")
 
@@ -80,7 +89,7 @@ def table_client(deployment: Deployment) -> Any:
 
 
 def subject_of(deployment: Deployment, name: str) -> tuple[str, PoolUser | None]:
-    """The subject that an e-mail address or a subject names, and the user in the pool, where there is one.
+    """The subject of an e-mail address or subject, and its user in the pool, if there is one.
 
     Raises:
         UserUnknown: the pool has no such address.
@@ -93,7 +102,7 @@ def subject_of(deployment: Deployment, name: str) -> tuple[str, PoolUser | None]
     except UserUnknown:
         if "@" in name:
             raise
-        return name, None  # a user who was removed may still have data
+        return name, None  # a removed user may still have data
     return user.subject, user
 
 

@@ -1,4 +1,4 @@
-"""What the options' texts are read as, each with a sentence for the one who mistyped it."""
+"""Types of options, each with an error message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DURATIONS = {"m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """Reads a whole number within bounds."""
+    """Parses a whole number within bounds."""
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
@@ -32,14 +32,14 @@ top_k = whole(1, MAX_TOP_K)
 
 
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """A whole number, 1 or more."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError("must be a whole number from 1")
+        raise argparse.ArgumentTypeError("must be a whole number, 1 or more")
     return int(text)
 
 
 def share(text: str) -> float:
-    """A number in [0, 1]."""
+    """A number from 0 to 1."""
     with contextlib.suppress(ValueError):
         if 0 <= float(text) <= 1:
             return float(text)
@@ -55,27 +55,27 @@ def duration(text: str) -> int:
 
 
 def moment(text: str) -> datetime:
-    """A time with its zone."""
+    """A time with a time zone."""
     with contextlib.suppress(ValueError):
         if (found := datetime.fromisoformat(text)).tzinfo is not None:
             return found
-    raise argparse.ArgumentTypeError("must be a time with its zone, such as 2026-11-25T10:00:00Z")
+    raise argparse.ArgumentTypeError("must be a time with a time zone, such as 2026-11-25T10:00:00Z")
 
 
 def digest(text: str) -> str:
-    """The digest that log lines name an asker by."""
+    """The digest that log lines have of an asker."""
     if re.fullmatch("[0-9a-fA-F]{8}", text) is None:
-        raise argparse.ArgumentTypeError("must be the 8 hexadecimal digits that the lines name an asker by")
+        raise argparse.ArgumentTypeError("must be 8 hexadecimal digits, as `cicada trace` shows them")
     return text.lower()
 
 
 def groups(text: str) -> tuple[str, ...]:
-    """Names of groups, with commas between them."""
+    """Names of groups, separated by commas."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     try:
         return TypeAdapter(tuple[GroupName, ...]).validate_python(names)
     except ValidationError:
-        raise argparse.ArgumentTypeError("must be names of groups, with commas between them") from None
+        raise argparse.ArgumentTypeError("must be names of groups, separated by commas") from None
 
 
 def metadata(text: str) -> tuple[str, str]:

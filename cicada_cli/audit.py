@@ -1,4 +1,4 @@
-"""``cicada audit``: what administrators changed, by whom, and how it ended."""
+"""``cicada audit``: list administrative changes, by whom, and their outcome."""
 
 from __future__ import annotations
 
@@ -10,33 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cicada_cli.context import deployment_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
-from cicada_cli.listing import show_rows
-from cicada_cli.output import complain, say_json
-from cicada_cli.shared_options import add_since
+from cicada_cli.grammar import Commands
+from cicada_cli.output import complain, console, show_list
+from cicada_cli.shared_options import add_aws, add_bucket, add_json_lines, add_since
 
 if TYPE_CHECKING:
     from cicada.audit.listing import Recorded
 
 NEEDS = ("bucket",)
-"""What the command must know of the deployment."""
+"""Values of the deployment that the command needs."""
 DEFAULT_SINCE = "30d"
 COLUMNS = ("when", "action", "outcome", "subject", "actor", "details")
 
 
-def add_audit(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[argparse.Namespace], Exit],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the command to the grammar; ``run`` carries it out."""
+def add_audit(commands: Commands) -> None:
+    """Add the command's parser."""
     from cicada.audit.records import ACTIONS
 
     parser = commands.add_parser(
         "audit",
-        help="list what administrators changed",
-        description="List the audit records of administrators' changes, newest first.",
+        help="list administrative changes",
+        description="List the audit records of administrative changes, newest first.",
+        examples=("cicada audit --since 7d", "cicada audit --since 90d --action user_removed --json"),
     )
     add_since(parser, DEFAULT_SINCE)
     parser.add_argument(
@@ -45,13 +43,18 @@ def add_audit(
         choices=ACTIONS,
         default=[],
         metavar="ACTION",
-        help=f"only this action; can be repeated: {', '.join(ACTIONS)}",
+        help=f"list this action only; can be repeated: {', '.join(ACTIONS)}",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per line and record")
-    parser.set_defaults(run=run)
+    add_json_lines(parser)
+    parser.set_defaults(run=_audit)
     group = parser.add_argument_group("deployment")
-    group.add_argument("--bucket", help="the bucket that holds the audit records (CICADA_INDEX_BUCKET)")
+    add_bucket(group, "the audit records")
     add_aws(group)
+
+
+def _audit(args: argparse.Namespace) -> Exit:
+    deployment = deployment_of(args, NEEDS)
+    return audit(deployment, since_s=args.since, actions=args.action, as_json=args.json, out=console())
 
 
 def audit(
@@ -68,7 +71,7 @@ def audit(
     from cicada.errors import IndexUnavailable
     from cicada_cli.index import store_of
 
-    wanted = {*actions, UNREADABLE} if actions else None  # an unreadable record may be of any action
+    wanted = {*actions, UNREADABLE} if actions else None  # an unreadable record could have any action
     moment = now()
     found: list[Recorded] = []
     try:
@@ -76,15 +79,10 @@ def audit(
             if wanted is None or one.action in wanted:
                 found.append(one)
     except IndexUnavailable as error:
-        complain(f"the audit records could not be read: {error}")
+        complain(f"cannot read the audit records: {error}")
         return Exit.FAILED
-    if as_json:
-        for one in found:
-            say_json(_plain(one))
-    elif found or not out.is_terminal:
-        show_rows(COLUMNS, map(_row, found), out)
-    else:
-        out.print("Nothing was changed in this time.")
+    empty = "No changes in this period."
+    show_list(COLUMNS, found, row=_row, data=_plain, as_json=as_json, out=out, empty=empty)
     return Exit.DONE
 
 

@@ -1,4 +1,4 @@
-"""How a command reaches AWS, or the local cloud in its place."""
+"""Clients of AWS, or of the local cloud."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _NOTHING_OF_THE_USER = {
     "config_file": (None, None, os.devnull, None),
     "credentials_file": (None, None, os.devnull, None),
 }
-"""Where botocore looks for the user's AWS settings, each by configuration file, environment, default and type."""
+"""Overrides with which botocore reads none of the user's AWS settings."""
 
 
 class DeploymentNotFound(UsageError):
-    """Nothing says where to ask; the message says what was tried and what helps."""
+    """No deployment was found; the message says what was tried and what helps."""
 
 
 @dataclass(frozen=True)
 class Aws:
-    """How to reach the deployment's AWS services."""
+    """The account, Region and endpoint of AWS clients."""
 
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
-    local: bool = False  # the endpoint is a local cloud's: any credentials do, and none of the user's are sent to it
+    local: bool = False  # the local cloud: takes any credentials; the user's are not sent to it
 
     def client(self, service: str, config: Config) -> Any:
         """A boto3 client.
 
         Raises:
-            DeploymentNotFound: the profile does not exist, no region is named, or the endpoint is no URL.
+            DeploymentNotFound: the profile does not exist, no Region is set, or the endpoint is not a URL.
         """
         import boto3
         from botocore.config import Config
@@ -50,7 +50,7 @@ class Aws:
                 session = boto3.Session(botocore_session=own, region_name=self.region)
                 config = config.merge(Config(proxies={}))
             else:
-                region = self.region or os.environ.get("AWS_REGION")  # boto3 itself knows AWS_DEFAULT_REGION alone
+                region = self.region or os.environ.get("AWS_REGION")  # boto3 reads AWS_DEFAULT_REGION only
                 session = boto3.Session(profile_name=self.profile, region_name=region)
             return session.client(service, endpoint_url=self.endpoint_url, config=config)
         except (BotoCoreError, ValueError) as error:

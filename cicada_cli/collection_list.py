@@ -1,9 +1,8 @@
-"""``cicada collections``: what the index holds, and who may read it."""
+"""``cicada collections``: list the collections of the index and their readers."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,54 +11,59 @@ from rich.console import Console
 from cicada.errors import CicadaError
 from cicada.rights import AccessRules
 from cicada_cli.access import rules_of
+from cicada_cli.context import deployment_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
+from cicada_cli.grammar import Commands
 from cicada_cli.index import store_of
-from cicada_cli.listing import show_rows
-from cicada_cli.output import complain, say_json
-from cicada_cli.shared_options import add_access, add_aws
+from cicada_cli.output import complain, console, show_list
+from cicada_cli.shared_options import add_access, add_aws, add_bucket, add_json_lines
 
 if TYPE_CHECKING:
     from cicada.index.manifest import Manifest
 
 NEEDS = ("bucket", "access")
-"""What the command must know of the deployment: it calls no model."""
+"""Values of the deployment that the command needs."""
+COLUMNS = ("collection", "passages", "kind", "readers")
 
 
 @dataclass(frozen=True)
 class ListedCollection:
-    """A collection, or a rule for one that the index does not hold."""
+    """A collection, or an access rule for one that does not exist."""
 
     name: str
     passages: int
     kind: str | None
-    """As it declares; None without a declaration."""
+    """From its declaration; None without one."""
     readers: tuple[str, ...] | None
     """The groups that may read it; None for everybody."""
 
     @property
     def told(self) -> str:
-        """Who may read it, in words."""
+        """Its readers as text."""
         if self.readers is None:
             return "everybody"
         return ", ".join(self.readers) or "nobody"
 
 
-def add_collections(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Callable[[argparse.Namespace], Exit]
-) -> None:
-    """Add the command's grammar."""
+def add_collections(commands: Commands) -> None:
+    """Add the command's parser."""
     parser = commands.add_parser(
         "collections",
-        help="list the collections",
-        description="List the index's collections, with their passages and who may read them.",
+        help="show what the corpus holds",
+        description="List the collections of the index, with their passages and readers.",
+        examples=("cicada collections", "cicada collections --json | jq -r .collection"),
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per line and collection")
+    add_json_lines(parser)
     group = parser.add_argument_group("deployment")
-    group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+    add_bucket(group)
     add_access(group)
     add_aws(group)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_collections)
+
+
+def _collections(args: argparse.Namespace) -> Exit:
+    return collections(deployment_of(args, NEEDS), as_json=args.json, out=console())
 
 
 def collections(deployment: Deployment, *, as_json: bool, out: Console) -> Exit:
@@ -75,18 +79,21 @@ def collections(deployment: Deployment, *, as_json: bool, out: Console) -> Exit:
     found = listed(manifest, rules)
     for one in found:
         if not one.passages:
-            complain(f"there is a rule for {one.name}, and no such collection")
-    if as_json:
-        for one in found:
-            say_json(_plain(one))
-    else:
-        rows = ((one.name, str(one.passages), one.kind or "", one.told) for one in found)
-        show_rows(("collection", "passages", "kind", "readers"), rows, out, numbers=("passages",))
+            complain(f"the access rules name a collection that does not exist: {one.name}")
+    show_list(
+        COLUMNS,
+        found,
+        row=lambda one: (one.name, str(one.passages), one.kind or "", one.told),
+        data=_data,
+        as_json=as_json,
+        out=out,
+        numbers=("passages",),
+    )
     return Exit.DONE
 
 
 def listed(manifest: Manifest, rules: AccessRules) -> list[ListedCollection]:
-    """The version's collections, and the rules for others."""
+    """The collections of an index version, and the access rules for others."""
     kinds = {one.collection: one.kind for one in manifest.declarations}
     otherwise = None if rules.default == "everybody" else ()
     return [
@@ -100,6 +107,6 @@ def listed(manifest: Manifest, rules: AccessRules) -> list[ListedCollection]:
     ]
 
 
-def _plain(one: ListedCollection) -> dict[str, Any]:
+def _data(one: ListedCollection) -> dict[str, Any]:
     readers = "everybody" if one.readers is None else list(one.readers)
     return {"collection": one.name, "passages": one.passages, "kind": one.kind, "readers": readers}

@@ -1,4 +1,4 @@
-"""The token that a deployment's authorizer wants."""
+"""The access token for a deployment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cicada_client.sign_in_store import SignInStore, StoreError
 def token_source(
     token: str | None, token_file: Path | None, environ: Mapping[str, str], deployment: Deployment
 ) -> str | TokenProvider | None:
-    """The token by option, from a file, from ``CICADA_TOKEN``, or of the sign-in to the deployment.
+    """The token from the option, the file, ``CICADA_TOKEN`` or the sign-in, in this order.
 
-    A file is read anew for every connection, so that another program can keep it fresh; a sign-in is refreshed ahead of
-    its end.
+    A file is read again for every connection, so that another program can renew it. A sign-in is refreshed before it
+    expires.
 
     Raises:
-        UsageError: the file cannot be read, or is empty; or the deployment wants a token and there is none.
+        UsageError: the file cannot be read or is empty, or the deployment needs a token and there is none.
     """
     if token is not None:
         return token
@@ -45,15 +45,15 @@ def _signed_in(deployment: Deployment, environ: Mapping[str, str]) -> TokenProvi
         return SignedIn(deployment.url, store)
     if deployment.wants_sign_in:
         page = f" --page {deployment.page}" if deployment.page else ""
-        raise UsageError(f"not signed in to {deployment.url}: cicada login{page}")
+        raise UsageError(f"not signed in to {deployment.url}. Run: cicada login{page}")
     return None
 
 
 def _read(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:  # not UTF-8, or a path that can be none
-        raise UsageError(f"the token file {path} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # not UTF-8, or an invalid path
+        raise UsageError(f"cannot read the token file {path}: {error}") from error
     if not token:
         raise UsageError(f"the token file {path} is empty")
     return token

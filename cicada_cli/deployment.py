@@ -1,20 +1,20 @@
-"""Which deployment a command speaks to.
+"""Finds the deployment of a command.
 
-Each value is looked for in this order, and the first that is found holds:
+Each value is taken from the first of these that has it:
 
 1. the command's options,
 2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
    ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``,
    ``CICADA_INGEST_MACHINE_ARN``, ``CICADA_RERANKER_MODEL_ID``, ``CICADA_EXPANSION_MODEL_ID``,
    ``CICADA_ACCESS``, ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
-3. the deployment's page, named by an option or ``CICADA_PAGE``,
-4. the local cloud that runs from this folder, one above it, or the project's own,
-5. the page that the user signed in by last (``cicada login --page``),
+3. the deployment's page, from an option or ``CICADA_PAGE``,
+4. the local cloud that runs from this folder, a folder above it, or the project's own,
+5. the page of the last sign-in (``cicada login --page``),
 6. the outputs of the stacks deployed in the AWS account.
 
-The local cloud, and the last sign-in, are passed over when an option or the environment names another place: a profile
-or stack prefix by option, a stack prefix or another endpoint in the environment; the last sign-in also by any other
-setting of AWS that names an account or region.
+The local cloud and the last sign-in are skipped if an option or the environment names another place: an AWS profile or
+stack prefix by option, a stack prefix or another endpoint in the environment. The last sign-in is also skipped if any
+other AWS setting names an account or Region.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from cicada_client.sign_in_store import SignInStore
 
 DEFAULT_STACK_PREFIX = "Cicada"
 STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
-"""What follows the prefix in the names of a deployment's stacks, in the order of their creation."""
+"""Suffixes of the stack names, in the order of creation."""
 DEFAULT_SCOPES = "openid email"
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
 LOCAL_SETTINGS, LOCAL_SETTINGS_FILE = "local_settings", "deployed-settings.json"
-"""The value of a local cloud that names its settings' file, and that file, which lies beside :data:`LOCAL_FILE`."""
+"""The value with the path of the local cloud's settings file, and the file's name beside :data:`LOCAL_FILE`."""
 LOCAL_REGION = "us-east-1"
-"""The region that the local cloud plays."""
+"""The Region that the local cloud simulates."""
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _PROBE_TIMEOUT_S = 0.5
@@ -51,12 +51,12 @@ _RETRIES = 3
 
 
 _NAMES_OF_AWS = ("CICADA_STACK_PREFIX", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
-"""Variables that name an account or region to look for a deployment in."""
+"""Variables that name an AWS account or Region."""
 
 
 @dataclass(frozen=True)
 class DeploymentChoice:
-    """What the command line says of the deployment; None where it says nothing."""
+    """The options that name the deployment; None if not given."""
 
     url: str | None = None
     page: str | None = None
@@ -139,12 +139,12 @@ class Deployment:
     values: Mapping[str, str]
     aws: Aws
     stack_prefix: str | None = None
-    """What its stacks are named by; None in the local cloud, which holds no others, and where none were looked for."""
+    """Prefix of its stacks; None in the local cloud, and if its stacks were not read."""
     by_page: bool = False
-    """Whether it was found by its page, so that a user without AWS credentials finds it again by the sign-in."""
+    """Whether it was found by its page, so that a user without AWS credentials can find it by the sign-in."""
 
     def known_outputs(self) -> dict[str, str]:
-        """What is known of the stacks' outputs without asking for them."""
+        """The stacks' outputs that are known without reading them."""
         return {name: self.values[value] for name, value in _OUTPUTS.items() if value in self.values}
 
     @property
@@ -154,18 +154,18 @@ class Deployment:
 
     @property
     def page(self) -> str | None:
-        """Its page, where it has one."""
+        """Its page, if it has one."""
         return self.values.get("page")
 
     @property
     def wants_sign_in(self) -> bool | None:
-        """Whether connections need a token; None where that is not known."""
+        """Whether connections need a token; None if unknown."""
         mode = self.values.get("auth_mode")
         return None if mode is None else mode != "none"
 
     @property
     def issuer(self) -> str:
-        """Who signs its users in."""
+        """Its issuer."""
         return self.values["issuer"]
 
     @property
@@ -175,27 +175,27 @@ class Deployment:
 
     @property
     def scopes(self) -> str:
-        """What a sign-in asks for, with spaces."""
+        """Scopes of a sign-in, separated by spaces."""
         return self.values.get("scopes", DEFAULT_SCOPES)
 
     @property
     def user_pool_id(self) -> str | None:
-        """Its user pool, where its users are Amazon Cognito's."""
+        """Its Cognito user pool, if it has one."""
         return self.values.get("user_pool_id")
 
     @property
     def usage_limits(self) -> str | None:
-        """What its settings limit use to, as JSON; None where its stacks were not asked."""
+        """The limits of its settings as JSON; None if its stacks were not read."""
         return self.values.get("usage_limits")
 
     @property
     def bucket(self) -> str:
-        """The bucket that holds the index."""
+        """The bucket of the index."""
         return self.values["bucket"]
 
     @property
     def embedding_model_id(self) -> str:
-        """The model that its index is embedded with."""
+        """The embedding model of the index."""
         return self.values["embedding_model_id"]
 
     @property
@@ -205,49 +205,49 @@ class Deployment:
         try:
             return int(told)
         except ValueError:
-            raise UsageError(f"the embedding's dimensions must be a number, not {told!r}") from None
+            raise UsageError(f"invalid embedding dimensions {told!r}: must be a number") from None
 
     @property
     def vector_index_arn(self) -> str:
-        """The Amazon S3 Vectors index, where that engine was chosen."""
+        """The Amazon S3 Vectors index, if that engine is used."""
         return self.values["vector_index_arn"]
 
     @property
     def requests_table(self) -> str:
-        """The table of requests, and of what workers share."""
+        """The table of requests."""
         return self.values["requests_table"]
 
     @property
     def ingest_machine_arn(self) -> str:
-        """The state machine that loads uploaded documents."""
+        """The state machine that processes uploads."""
         return self.values["ingest_machine_arn"]
 
     @property
     def reranker_model_id(self) -> str:
-        """What judges passages in its pipelines; empty where nothing is known."""
+        """The re-ranking model of its pipelines; empty if unknown."""
         return self.values.get("reranker_model_id", "")
 
     @property
     def expansion_model_id(self) -> str:
-        """What writes other wordings of a query in its pipelines; empty where nothing is known."""
+        """The model that expands queries in its pipelines; empty if unknown."""
         return self.values.get("expansion_model_id", "")
 
     @property
     def access(self) -> str:
-        """Its settings of who may read which collections, as JSON; see :class:`cicada.rights.ConfiguredAccess`."""
+        """Its setting `access` as JSON; see :class:`cicada.rights.ConfiguredAccess`."""
         return self.values["access"]
 
 
 CHAT = ("url",)
-"""What asking needs."""
+"""Values that asking needs."""
 LOGIN = ("url", "auth_mode")
-"""What signing in needs; where users sign in, issuer and client come with it."""
+"""Values that signing in needs; issuer and client come with the mode."""
 PAGE_VALUES = frozenset(LOGIN)
-"""What a deployment's page says, of what commands need."""
+"""Values that a deployment's page has."""
 INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
-"""What loading and searching need."""
+"""Values that loading and searching need."""
 STACKS: tuple[str, ...] = ()
-"""Of those who look into the stacks themselves: no value, but where they are. AWS is not asked for it."""
+"""For commands that read the stacks themselves: they need no value."""
 
 
 def discover(
@@ -262,14 +262,14 @@ def discover(
 
     Args:
         choice: the command's options.
-        needs: names of the values that the command cannot do without: :data:`CHAT`, :data:`INDEX`; or :data:`STACKS`.
+        needs: names of the required values: :data:`CHAT`, :data:`INDEX`; or :data:`STACKS`.
         environ: the environment.
-        cwd: where the command was typed.
-        project: the project that this command line belongs to.
+        cwd: the working directory.
+        project: the checkout that this command line belongs to.
 
     Raises:
         DeploymentNotFound: a value is missing; the message says what was tried and what helps.
-        UsageError: what was found cannot be used.
+        UsageError: a value is invalid.
     """
     given = _given(choice, environ, needs)
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)
@@ -287,7 +287,7 @@ def discover(
 
 
 def _given(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collection[str]) -> dict[str, str]:
-    """What options, environment and the page that one of them names say; the page is read only for what is needed."""
+    """The values of options, environment and the named page. The page is only read if it is needed."""
     by_option = {name: str(value) for name in _OPTIONS if (value := getattr(choice, name, None)) is not None}
     if "issuer" in by_option and "client_id" in by_option:
         by_option["auth_mode"] = "oidc"
@@ -295,7 +295,7 @@ def _given(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collecti
         by_option["auth_mode"] = "cognito"
     by_environment = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
     given = by_environment | by_option
-    known = by_option if "page" in by_option else given  # a page by option is before other variables
+    known = by_option if "page" in by_option else given  # a page by option takes precedence over variables
     if "page" not in given or not any(name in PAGE_VALUES and name not in known for name in needs):
         return given
     told = PageConfig.read(given["page"]).values()
@@ -305,7 +305,7 @@ def _given(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collecti
 def _local_cloud(
     choice: DeploymentChoice, environ: Mapping[str, str], folders: Iterable[Path], tried: list[str]
 ) -> Deployment | None:
-    """The local cloud that runs from the first of the folders that has one, unless another place is named."""
+    """The local cloud of the first folder that has one, unless another place is named."""
     if choice.profile or choice.stack_prefix or environ.get("CICADA_STACK_PREFIX"):
         return None
     named = choice.endpoint_url or environ.get("AWS_ENDPOINT_URL")
@@ -315,24 +315,24 @@ def _local_cloud(
         except FileNotFoundError:
             continue
         except (OSError, ValueError):
-            tried.append(f"{path} cannot be read")
+            tried.append(f"cannot read {path}")
             continue
         if named and named.rstrip("/") != (written.endpoint_url or "").rstrip("/"):
             continue
         if written.endpoint_url is None or written.web_socket_url is None:
             tried.append(f"the local cloud of {path} is still starting")
         elif not _listens(written.endpoint_url):
-            tried.append(f"the local cloud at {written.endpoint_url} does not run any more")
+            tried.append(f"the local cloud at {written.endpoint_url} has stopped")
         else:
             values = {value: written.outputs[name] for name, value in _OUTPUTS.items() if name in written.outputs}
-            values["url"] = written.web_socket_url  # the stacks' own is an address on AWS
+            values["url"] = written.web_socket_url  # the stacks' own value is an address on AWS
             values[LOCAL_SETTINGS] = str(path.parent / LOCAL_SETTINGS_FILE)
             return Deployment(values, Aws(region=LOCAL_REGION, endpoint_url=written.endpoint_url, local=True))
     return None
 
 
 def _last_sign_in(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collection[str]) -> Deployment | None:
-    """The deployment whose page the user signed in by last, for a command that needs no more than the page says."""
+    """The deployment of the last sign-in by a page, for a command that needs no other values."""
     if choice.profile or choice.region or choice.endpoint_url or choice.stack_prefix:
         return None
     if not needs or not PAGE_VALUES.issuperset(needs) or any(environ.get(name) for name in _NAMES_OF_AWS):
@@ -345,7 +345,7 @@ def _last_sign_in(choice: DeploymentChoice, environ: Mapping[str, str], needs: C
 
 
 class _LocalFile(BaseModel):
-    """What the local cloud writes of itself: little until it is ready."""
+    """The file that the local cloud writes; most fields are absent until it is ready."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
 
@@ -364,7 +364,7 @@ def _listens(url: str) -> bool:
 
 
 def stack_names(prefix: str) -> frozenset[str]:
-    """The names of a deployment's stacks. One whose prefix begins with this one is another deployment."""
+    """The names of a deployment's stacks. A longer prefix is another deployment."""
     return frozenset(f"{prefix}-{part}" for part in STACK_PARTS)
 
 
@@ -372,7 +372,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
     """The outputs of a deployment's stacks.
 
     Raises:
-        UsageError: two stacks differ in one.
+        UsageError: two stacks have different values of an output.
     """
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
@@ -391,26 +391,26 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
             if stack["StackName"] in stack_names(prefix)
         ]
     except (BotoCoreError, ClientError, ResponseParserError, DeploymentNotFound) as error:
-        tried.append(f"listing the stacks of your AWS account failed: {error}")
+        tried.append(f"cannot list the stacks of your AWS account: {error}")
         return {}
     for stack in stacks:
         for output in stack.get("Outputs", ()):
             name = _OUTPUTS.get(output["OutputKey"])
             if name and found.setdefault(name, output["OutputValue"]) != output["OutputValue"]:
                 raise UsageError(
-                    f"several stacks {prefix}-… have an output {output['OutputKey']}: name one with {_OPTIONS[name]}"
+                    f"several stacks {prefix}-… have the output {output['OutputKey']}: set it with {_OPTIONS[name]}"
                 )
-    tried.append(f"{len(stacks)} stacks {prefix}-… in this AWS account and region")
+    tried.append(f"{len(stacks)} stacks {prefix}-… in this AWS account and Region")
     return found
 
 
 def _advice(missing: list[str], prefix: str, tried: list[str]) -> str:
-    lines = [f"No deployment found: {', '.join(missing)} not known. Any of these helps:"]
-    lines.append("  make up                         starts one on this machine, in Cicada's repository")
+    lines = [f"No deployment found (missing: {', '.join(missing)}). Do one of these:"]
+    lines.append("  make up                         start one on this machine, in Cicada's repository")
     if _OPTIONS["url"] in missing:
-        lines.append("  --page https://…                names the deployment's page, which knows the rest")
+        lines.append("  --page https://…                name the page of the deployment")
     if others := [option for option in missing if option != _OPTIONS["page"]]:
-        lines.append(f"  {' … '.join(others)} …".ljust(34) + "names it")
-    lines.append(f"  --profile … --region …          looks for the stacks {prefix}-… of an AWS account")
+        lines.append(f"  {' … '.join(others)} …".ljust(34) + "name it")
+    lines.append(f"  --aws-profile … --region …      look for the stacks {prefix}-… in an AWS account")
     lines += [f"Tried: {what.rstrip('.')}." for what in tried]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The models of a deployment's own endpoints, as the commands know them: from a file or the environment."""
+"""Models of your own endpoints, configured by a file or the environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # boto3 is loaded by the commands that need it
 
 ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
 KEY_VARIABLE = "CICADA_ENDPOINT_KEY_"
-"""Followed by the endpoint's name in capitals, with ``_`` for each ``-``."""
+"""Prefix; the endpoint's name follows in capitals, with ``_`` for ``-``."""
 _SPELT: Mapping[str, str] = {
     "baseUrl": "base_url",
     "secretArn": "secret_arn",
@@ -25,22 +25,22 @@ _SPELT: Mapping[str, str] = {
     "outputUsdPerMillion": "output_usd_per_million",
     "cachedInputUsdPerMillion": "cached_input_usd_per_million",
 }
-"""How ``cdk.json`` spells an endpoint's fields, and how the functions' settings do: both are read."""
+"""Names of an endpoint's fields in ``cdk.json`` and in the functions' settings; both are accepted."""
 
 
 def models_at(
     aws: Aws, endpoints: Endpoints | None = None, *, secrets: Aws | None = None, environ: Mapping[str, str] = os.environ
 ) -> ModelFactory:
-    """Makes models of Bedrock and of endpoints.
+    """A factory of models of Bedrock and of endpoints.
 
     Args:
         aws: where Bedrock is called.
-        endpoints: those of the environment when absent.
-        secrets: where the endpoints' secrets are; with Bedrock when absent.
+        endpoints: default: those of the environment.
+        secrets: where the endpoints' secrets are; default: ``aws``.
         environ: may hold the endpoints and their keys.
 
     Raises:
-        UsageError: the environment's endpoints cannot be read.
+        UsageError: the endpoints of the environment are invalid.
     """
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.endpoint_keys import SECRETS_CONFIG
@@ -55,10 +55,10 @@ def models_at(
 
 
 def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
-    """The endpoints of a file, else of the environment; none where neither tells any.
+    """The endpoints of a file, or of the environment; none if neither has any.
 
     Raises:
-        UsageError: they cannot be read.
+        UsageError: they are invalid.
     """
     from pydantic import ValidationError
 
@@ -69,12 +69,12 @@ def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
         text = environ.get(ENDPOINTS_VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
         return Endpoints.model_validate(_respelt(json.loads(text))) if text.strip() else Endpoints.none()
     except OSError as error:
-        raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"cannot read {where}: {error.strerror}") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON: {error}") from error
+        raise UsageError(f"{where}: invalid JSON: {error}") from error
 
 
 def key_variable(endpoint: str) -> str:
@@ -83,7 +83,7 @@ def key_variable(endpoint: str) -> str:
 
 
 def _respelt(told: Any) -> Any:
-    """Endpoints with their fields as the functions' settings spell them. Names of endpoints and models stay."""
+    """Endpoints with the field names of the functions' settings."""
     if not isinstance(told, dict):
         return told
     return {name: _fields(endpoint) for name, endpoint in told.items()}

@@ -1,61 +1,71 @@
-"""``cicada engine``: what a managed retrieval engine holds, and loading it."""
+"""``cicada engine``: load a managed search engine."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from cicada.errors import CicadaError, PublishConflict
+from cicada_cli.context import deployment_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
+from cicada_cli.grammar import Commands
 from cicada_cli.index import store_of
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.output import complain, console, say, say_json
 from cicada_cli.progress import progress_on
+from cicada_cli.shared_options import add_aws, add_bucket, add_json
 from cicada_cli.text import counted
 
 if TYPE_CHECKING:
     from cicada.retrieval.s3vectors.load import Loaded
 
 NEEDS = ("bucket", "vector_index_arn")
-"""What these commands must know of the deployment: they call no model."""
+"""Values of the deployment that the command needs."""
 LANGUAGES = ("en", "fr", "es", "pt", "it", "de", "nl", "zh", "ja", "ko")
-"""Whose analyzers Amazon S3 Vectors has."""
+"""Languages that Amazon S3 Vectors has an analyzer for."""
 
 
-def add_engine(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[argparse.Namespace], Exit],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the command to the grammar; ``run`` carries it out."""
+def add_engine(commands: Commands) -> None:
+    """Add the command's parsers."""
     parser = commands.add_parser(
-        "engine", help="load a managed search engine", description="Managed engines, which search in the index's place."
+        "engine",
+        help="load a managed search engine",
+        description="Load a managed search engine, which searches instead of the index.",
+        examples=("cicada engine load s3vectors",),
     )
     actions = parser.add_subparsers(dest="engine_command", required=True, metavar="COMMAND")
     loading = actions.add_parser(
         "load",
         help="copy the current version into an engine",
-        description="Copy the current version of the index, passages and vectors, into a managed engine.",
+        description="Copy the current version of the index into a managed engine: passages and vectors.",
+        examples=("cicada engine load s3vectors", "cicada engine load s3vectors --language de"),
     )
-    loading.add_argument("engine", choices=("s3vectors",), help="Amazon S3 Vectors")
+    loading.add_argument("engine", choices=("s3vectors",), metavar="ENGINE", help="s3vectors: Amazon S3 Vectors")
     loading.add_argument(
-        "--language", choices=LANGUAGES, help="whose analyzer searches by words (default: the standard one)"
+        "--language",
+        choices=LANGUAGES,
+        metavar="LANGUAGE",
+        help=f"language of the word search: {', '.join(LANGUAGES)} (default: the standard analyzer)",
     )
-    loading.add_argument("--json", action="store_true", help="report as a JSON object")
-    loading.set_defaults(run=run)
+    add_json(loading)
+    loading.set_defaults(run=_load)
     group = loading.add_argument_group("deployment")
-    group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
-    group.add_argument("--vector-index", metavar="ARN", help="the S3 Vectors index to fill (CICADA_VECTOR_INDEX_ARN)")
+    add_bucket(group)
+    group.add_argument("--vector-index", metavar="ARN", help="S3 Vectors index (CICADA_VECTOR_INDEX_ARN)")
     add_aws(group)
 
 
+def _load(args: argparse.Namespace) -> Exit:
+    deployment = deployment_of(args, NEEDS)
+    return load(deployment, language=args.language, as_json=args.json, err=console(stderr=True))
+
+
 def load(deployment: Deployment, *, language: str | None, as_json: bool, err: Console) -> Exit:
-    """Make the S3 Vectors index hold the current version, and report."""
+    """Copy the current version into the S3 Vectors index, and report."""
     from cicada.retrieval.s3vectors.load import CurrentVersion, Loader
     from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 
@@ -69,7 +79,7 @@ def load(deployment: Deployment, *, language: str | None, as_json: bool, err: Co
                 source, lambda done, total: progress("copying", done, total), language=language
             )
     except PublishConflict as error:
-        complain(f"{error}: that one goes on")
+        complain(f"another load is in progress: {error}")
         return Exit.FAILED
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
@@ -83,6 +93,6 @@ def load(deployment: Deployment, *, language: str | None, as_json: bool, err: Co
 
 def _words(loaded: Loaded, took_s: float) -> str:
     return (
-        f"S3 Vectors now holds version {loaded.version}: {counted(loaded.passages, 'passage')}, {loaded.put:,} copied, "
-        f"{loaded.kept:,} there already, {loaded.deleted:,} removed, in {took_s:.1f} s."
+        f"S3 Vectors has version {loaded.version}: {counted(loaded.passages, 'passage')} ({loaded.put:,} copied, "
+        f"{loaded.kept:,} kept, {loaded.deleted:,} deleted) in {took_s:.1f} s."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cicada import __version__
 from cicada.errors import CicadaError, CorpusInvalid, SettingsInvalid
 from cicada_cli.aws import Aws
-from cicada_cli.deployment import LOCAL_REGION, Deployment
-from cicada_cli.evaluate_options import EvaluateOptions
+from cicada_cli.context import aws_of, deployment_of
+from cicada_cli.deployment import INDEX, LOCAL_REGION, Deployment
+from cicada_cli.evaluate_citations import evaluate_citations
+from cicada_cli.evaluate_options import EvaluateOptions, add_arguments
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.output import complain
+from cicada_cli.grammar import Commands
+from cicada_cli.output import complain, console
 from cicada_cli.progress import progress_on
+from cicada_cli.shared_options import add_index
 from cicada_evaluation.errors import EvaluationRefused
 from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, RERANKER_ID, WRITER_ID, embedding_endpoint
 
@@ -42,6 +48,31 @@ PIECES = {
     "loading": "passages",
     "queries": "embedded",
 }
+
+
+def add_eval(commands: Commands) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "eval",
+        help="measure retrieval and answers",
+        description="Measure retrieval or answers on judged sets, compare reports, and fail if a gate is missed.",
+        examples=(
+            "cicada eval --dataset samples --json before.json",
+            'cicada eval --dataset samples --compare before.json --gate "hybrid:ndcg@10>=0.45"',
+            'cicada eval --dataset samples --answers --gate "refusal>=0.9"',
+        ),
+    )
+    add_arguments(parser)
+    add_index(parser)
+    parser.set_defaults(run=_eval)
+
+
+def _eval(args: argparse.Namespace) -> Exit:
+    aws = aws_of(args)
+    if args.citations:
+        return evaluate_citations(args.citations, args.judge, args.endpoints, aws, out=console())
+    asked = EvaluateOptions.of(args, aws, __version__)
+    return evaluate(asked, lambda: deployment_of(args, INDEX), out=console(), err=console(stderr=True))
 
 
 def evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], *, out: Console, err: Console) -> Exit:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from cicada_client import ClientError, ConnectionLost, ConnectionRefused, InvalidQuestion, LimitState, RequestRefused
+if TYPE_CHECKING:  # the client takes longer to import than most commands run
+    from cicada_client import ClientError
 
 
 class Exit(IntEnum):
@@ -32,6 +34,8 @@ class UsageError(Exception):
 
 def exit_of(error: ClientError) -> Exit:
     """The status of a command that ends with this failure of the client."""
+    from cicada_client import ConnectionLost, ConnectionRefused, InvalidQuestion, LimitState, RequestRefused
+
     match error:
         case InvalidQuestion():
             return Exit.USAGE

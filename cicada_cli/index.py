@@ -1,4 +1,4 @@
-"""The deployment's index, as the commands reach it."""
+"""The deployment's index: its store, embedding model and enrichment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.models.embedding_models import Purpose
 
 EMBEDDING_CONNECTIONS = 16
-"""Two batches of texts, of eight calls each, are with the embedding model at a time."""
+"""Two batches of texts are embedded at a time, with eight calls each."""
 PIECES = {
     "preparing": "documents",
     "reading": "files",
@@ -29,11 +29,11 @@ PIECES = {
     "collecting": "objects",
     "checking": "segments",
 }
-"""What the numbers of each stage's progress count."""
+"""The unit of each stage's progress."""
 
 
 def store_of(deployment: Deployment) -> S3Store:
-    """The bucket that holds the index."""
+    """The bucket of the index."""
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
 
     return S3Store(deployment.aws.client("s3", CLIENT_CONFIG), deployment.bucket)
@@ -45,7 +45,7 @@ def recorded_store_of(
     publishing: Literal["version_published", "version_rolled_back"] = "version_published",
     command: str,
 ) -> RecordedStore:
-    """The same for a command that changes the index, so that audit records name it and whose credentials it has."""
+    """The bucket of the index, for a command that changes it: audit records name the command and the actor."""
     from cicada.ingest.recorded_store import RecordedStore
 
     details = {"command": command}
@@ -53,14 +53,14 @@ def recorded_store_of(
 
 
 def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: ObjectStore) -> Enricher:
-    """What adds summaries, entities and codes to passages, by rules and by the options' model."""
+    """Adds summaries, entities and codes to passages, by rules and by the model of the options."""
     from cicada.ingest.wiring import enricher
 
     return enricher(options, store, models_at(deployment.aws))
 
 
 def embedder_of(deployment: Deployment, purpose: Purpose = "document") -> BedrockEmbedder:
-    """The model that the index is embedded with."""
+    """The embedding model of the index."""
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.bedrock_embeddings import BedrockEmbedder
 

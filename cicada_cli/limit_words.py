@@ -17,29 +17,29 @@ UNITS = {
     "usdDay": "a day",
     "usdMonth": "a month",
 }
-"""What follows the number of each limit."""
+"""The unit of each limit."""
 NEARLY = 0.2
-"""With less than this share of a limit left, the user is told."""
+"""The answer shows what is left of a limit below this share."""
 
 
 def limit_words(limit: LimitState, now: datetime | None = None) -> str:
-    """Which limit is reached, what is left of it, and when the asker can go on, by the asker's own clock."""
+    """Which limit is reached, what is left of it, and when the user can ask again, in local time."""
     if limit.limit == "stopped":
-        return "No question is taken at the moment: an administrator has stopped answering."
+        return "Questions are stopped: an administrator has switched off answers."
     what = _bound_words(limit)
     match limit.account:
         case "user":
-            reached = f"Your limit of {what} is reached."
+            reached = f"You have reached your limit of {what}."
         case "group":
-            reached = f"The limit of the group {one_line(limit.group or '')}, {what}, is reached."
+            reached = f"Group {one_line(limit.group or '')} has reached its limit of {what}."
         case "deployment":
-            reached = f"The limit on {what} of all users together is reached."
+            reached = f"All users together have reached the limit of {what}."
     if limit.most == 0:
         return reached
     if limit.limit == "requestsOpen":
-        return f"{reached} Ask again when an answer has ended."
+        return f"{reached} Ask again when an answer is complete."
     if limit.left:
-        reached += f" {quantity(limit.limit, limit.left)} left: too little for a question."
+        reached += f" {quantity(limit.limit, limit.left)} left, which is too little for a question."
     if limit.resets_at_ms is None:
         return reached
     return f"{reached} You can ask again {moment(limit.resets_at_ms, now)}."
@@ -54,7 +54,7 @@ def _bound_words(limit: LimitState) -> str:
 
 
 def left_lines(limits: Iterable[LimitState], now: datetime | None = None) -> Iterator[str]:
-    """What is left of each limit that is nearly reached."""
+    """What is left of each limit that is almost reached."""
     now = now or datetime.now()
     for limit in limits:
         if limit.limit == "stopped" or not limit.most or limit.left is None or limit.resets_at_ms is None:
@@ -62,23 +62,23 @@ def left_lines(limits: Iterable[LimitState], now: datetime | None = None) -> Ite
         if limit.left >= limit.most * NEARLY or limit.resets_at_ms <= now.timestamp() * 1000:
             continue
         left, most = (quantity(limit.limit, amount) for amount in (limit.left, limit.most))
-        whose = f" for the group {one_line(limit.group or '')}" if limit.account == "group" else ""
+        whose = f" for group {one_line(limit.group or '')}" if limit.account == "group" else ""
         until = moment(limit.resets_at_ms, now, at="")
         yield f"{left} of {most} {UNITS[limit.limit]} left{whose} until {until}."
 
 
 def is_money(limit: str) -> bool:
-    """Whether a limit is one of US dollars."""
+    """Whether a limit is in US dollars."""
     return limit.startswith("usd")
 
 
 def quantity(limit: str, amount: float) -> str:
-    """An amount of what a limit bounds; what is left is never rounded up."""
+    """An amount with its unit, rounded down."""
     return f"${math.floor(round(amount * 100, 6)) / 100:,.2f}" if is_money(limit) else f"{math.floor(amount):,}"
 
 
 def moment(epoch_ms: int, now: datetime | None = None, *, at: str = "at ") -> str:
-    """A time by the clock of this machine, to the minute and never too early: *at 14:05*, *tomorrow at 01:00*."""
+    """A local time, rounded up to the minute: *at 14:05*, *tomorrow at 01:00*."""
     when = datetime.fromtimestamp(math.ceil(epoch_ms / 60_000) * 60)
     today = (now or datetime.now()).date()
     if when.date() == today:

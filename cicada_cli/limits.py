@@ -1,4 +1,4 @@
-"""``cicada limits``: what users, groups and the deployment may use, and the switch that stops all spending."""
+"""``cicada limits``: limits on use, and the switch that stops all spending."""
 
 from __future__ import annotations
 
@@ -8,38 +8,54 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.accounts import SettingsOfUse, add_tenant, add_user, limit_options, records_of, user_named
-from cicada_cli.administration import CHANGING, READING, Runner, add_deployment, recorded
+from cicada_cli.administration import CHANGING, READING, add_deployment, administrative, recorded
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.grammar import Commands
 from cicada_cli.limit_words import UNITS, is_money, quantity
-from cicada_cli.listing import show_rows
-from cicada_cli.output import complain, console, say, say_json
+from cicada_cli.near_names import did_you_mean
+from cicada_cli.output import complain, console, note, say, say_json, show_rows
+from cicada_cli.shared_options import add_json
 
 if TYPE_CHECKING:
     from cicada.usage.accounts import Account
     from cicada.usage.limits import Limits
     from cicada.usage.records import Overrides
 
-COLUMNS = ("account", "limit", "most", "by")
+COLUMNS = ("account", "limit", "maximum", "set by")
 NONE = "none"
-"""What lifts a limit."""
+"""The value that removes a limit."""
 _NOT_OPTIONS = {"json": False, "user_pool": None, "table": None, "bucket": None}
-_NOT_OF_AWS = {"profile": None, "region": None, "endpoint_url": None, "stack_prefix": None}
+_NOT_OF_AWS = {"aws_profile": None, "region": None, "endpoint_url": None, "stack_prefix": None}
 
 
-def add_limits(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
-    """Add the commands to the grammar."""
+def add_limits(commands: Commands) -> None:
+    """Add the command's parsers."""
     limits = commands.add_parser(
-        "limits", help="show or change limits on use", description="Show or change what users, groups and all may use."
+        "limits",
+        help="show or change limits on use",
+        description="Show or change the limits of users, groups and the deployment.",
+        examples=("cicada limits show", "cicada limits set --user ada@example.com --usd-day 5"),
     )
-    limits.set_defaults(run=run(_show, READING), **_NOT_OPTIONS, **_NOT_OF_AWS)
-    actions = limits.add_subparsers(dest="action", metavar="ACTION")
+    limits.set_defaults(run=administrative(_show, READING), **_NOT_OPTIONS, **_NOT_OF_AWS)
+    actions = limits.add_subparsers(dest="action", metavar="COMMAND")
 
-    showing = actions.add_parser("show", help="list the limits", description="List the limits that hold.")
-    showing.set_defaults(run=run(_show, READING))
+    showing = actions.add_parser(
+        "show",
+        help="list the limits",
+        description="List the limits in force.",
+        examples=("cicada limits show",),
+    )
+    showing.set_defaults(run=administrative(_show, READING))
 
     setting = actions.add_parser(
-        "set", help="override limits", description="Override limits of the settings for a user, a group or everybody."
+        "set",
+        help="override limits",
+        description="Override limits of the settings for a user, a group or all users together.",
+        examples=(
+            "cicada limits set --user ada@example.com --usd-day 5 --requests-minute none",
+            "cicada limits set --deployment --usd-day 80",
+        ),
     )
     _add_account(setting)
     for field, name in limit_options().items():
@@ -48,12 +64,15 @@ def add_limits(commands: argparse._SubParsersAction[argparse.ArgumentParser], ru
             type=_dollars if is_money(name) else _whole,
             default=argparse.SUPPRESS,
             metavar="USD" if is_money(name) else "N",
-            help=f"{'US dollars ' if is_money(name) else ''}{UNITS[name]}; {NONE} lifts the limit",
+            help=f"{'US dollars ' if is_money(name) else ''}{UNITS[name]}; {NONE} removes the limit",
         )
-    setting.set_defaults(run=run(_set, CHANGING))
+    setting.set_defaults(run=administrative(_set, CHANGING))
 
     unsetting = actions.add_parser(
-        "unset", help="remove overrides", description="Let the limits of the settings hold again: these, or all."
+        "unset",
+        help="remove overrides",
+        description="Remove overrides, so that the limits of the settings apply again.",
+        examples=("cicada limits unset --user ada@example.com", "cicada limits unset --deployment --usd-day"),
     )
     _add_account(unsetting)
     for field, name in limit_options().items():
@@ -62,26 +81,34 @@ def add_limits(commands: argparse._SubParsersAction[argparse.ArgumentParser], ru
             dest="fields",
             action="append_const",
             const=field,
-            help=f"only this limit: {'US dollars ' if is_money(name) else ''}{UNITS[name]}",
+            help=f"remove this override only: {'US dollars ' if is_money(name) else ''}{UNITS[name]}",
         )
-    unsetting.set_defaults(run=run(_unset, CHANGING))
+    unsetting.set_defaults(run=administrative(_unset, CHANGING))
 
     stopping = actions.add_parser(
-        "stop", help="take no more questions", description="Refuse every question from now on."
+        "stop",
+        help="stop all questions",
+        description="Refuse every question from now on. Answers in progress are completed.",
+        examples=("cicada limits stop",),
     )
-    stopping.set_defaults(run=run(_stop, CHANGING))
-    starting = actions.add_parser("start", help="take questions again", description="Take questions again.")
-    starting.set_defaults(run=run(_start, CHANGING))
+    stopping.set_defaults(run=administrative(_stop, CHANGING))
+    starting = actions.add_parser(
+        "start",
+        help="allow questions again",
+        description="Allow questions again after `cicada limits stop`.",
+        examples=("cicada limits start",),
+    )
+    starting.set_defaults(run=administrative(_start, CHANGING))
 
     for name, parser in actions.choices.items():
-        parser.add_argument("--json", action="store_true", help="a JSON object")
+        add_json(parser)
         add_deployment(parser, bucket=name != "show")
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
     account = parser.add_mutually_exclusive_group()
     add_user(account)
-    account.add_argument("--group", metavar="GROUP", help="all members of a group together")
+    account.add_argument("--group", metavar="GROUP", help="a group as a whole")
     account.add_argument("--deployment", action="store_true", help="all users together")
     add_tenant(parser)
 
@@ -90,7 +117,7 @@ def _whole(text: str) -> int | None:
     if text == NONE:
         return None
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"must be a whole number, or {NONE}")
+        raise argparse.ArgumentTypeError(f"must be a whole number or {NONE}")
     return int(text)
 
 
@@ -102,7 +129,7 @@ def _dollars(text: str) -> float | None:
     except ValueError:
         usd = -1
     if not 0 <= usd < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be an amount in US dollars such as 2.50, or {NONE}")
+        raise argparse.ArgumentTypeError(f"must be an amount in US dollars, such as 2.50, or {NONE}")
     return usd
 
 
@@ -115,13 +142,13 @@ def _show(args: argparse.Namespace, deployment: Deployment) -> Exit:
         say_json(_plain(settings, overrides))
         return Exit.DONE
     if settings is None:
-        complain("the settings' limits are not known: the stacks were not asked, or are of an earlier release")
+        complain("the limits of the settings are unknown: the stacks were not read, or are of an earlier release")
     if rows := [*_rows(settings, overrides)]:
-        show_rows(COLUMNS, rows, console(), numbers=("most",))
+        show_rows(COLUMNS, rows, console(), numbers=("maximum",))
     elif settings is not None:
-        complain("nothing is limited")
+        note("There are no limits.")
     if overrides.stopped:
-        complain("no question is taken: `cicada limits start` ends that")
+        complain("questions are stopped: `cicada limits start` allows them again")
     return Exit.DONE
 
 
@@ -131,7 +158,7 @@ def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
     names = limit_options()
     given = {field: vars(args)[field] for field in names if field in vars(args)}
     if not given:
-        raise UsageError("name a limit, such as --usd-day 2")
+        raise UsageError("missing a limit, such as --usd-day 2")
     settings = SettingsOfUse.of(deployment)
     for field, most in given.items():
         _check_holds_a_question(names[field], most, settings)
@@ -142,7 +169,7 @@ def _set(args: argparse.Namespace, deployment: Deployment) -> Exit:
         before = records_of(deployment).set_limits(account, changes)
         _wait_until_it_holds()
         change.note(before=_written(before))
-    return _done(args, account, f"{_told(args)}: {_listed(changes)}. The next question goes by it.", before, stored)
+    return _done(args, account, f"{_told(args)}: {_listed(changes)}. It applies to the next question.", before, stored)
 
 
 def _unset(args: argparse.Namespace, deployment: Deployment) -> Exit:
@@ -152,7 +179,7 @@ def _unset(args: argparse.Namespace, deployment: Deployment) -> Exit:
         before = records_of(deployment).unset_limits(account, fields)
         _wait_until_it_holds()
         it.note(before=_written(before))
-    return _done(args, account, f"{_told(args)}: the settings hold again.", before, {})
+    return _done(args, account, f"{_told(args)}: the limits of the settings apply again.", before, {})
 
 
 def _stop(args: argparse.Namespace, deployment: Deployment) -> Exit:
@@ -171,14 +198,14 @@ def _switch(args: argparse.Namespace, deployment: Deployment, *, stopped: bool) 
     if args.json:
         say_json({"stopped": stopped, "stoppedBefore": before})
     elif stopped:
-        say("No question is taken any more; answers under way go on. `cicada limits start` ends that.")
+        say("Questions are stopped. Answers in progress are completed. `cicada limits start` allows questions again.")
     else:
-        say("Questions are taken again.")
+        say("Questions are allowed again.")
     return Exit.DONE
 
 
 def _wait_until_it_holds() -> None:
-    """Return when no process uses what it read before the change."""
+    """Wait until every process has read the change."""
     from cicada.usage.accounts import HOLD_S
 
     sleep(HOLD_S)
@@ -192,12 +219,12 @@ def _account(args: argparse.Namespace, deployment: Deployment, settings: Setting
     if args.deployment:
         return Account("deployment")
     if args.group is None:
-        raise UsageError("name an account: --user, --group or --deployment")
+        raise UsageError("missing an account: --user, --group or --deployment")
     if settings is not None and args.group not in settings.limits.groups:
-        known = ", ".join(settings.limits.groups)
+        known = ", ".join(settings.limits.groups) or "no group"
         raise UsageError(
-            f"the use of the group {args.group} is not counted: usageLimits.groups of the settings names "
-            + (f"only {known}" if known else "no group")
+            f"the usage of group {args.group} is not counted: the setting usageLimits.groups has {known}."
+            + did_you_mean(args.group, settings.limits.groups)
         )
     return Account("group", args.group)
 
@@ -208,12 +235,12 @@ def _check_holds_a_question(name: str, most: float | None, settings: SettingsOfU
     least = settings.request["usd" if is_money(name) else "tokens"]
     if most < least:
         raise UsageError(
-            f"{name}: must be 0, {NONE}, or at least {quantity(name, least)}: a question reserves so much before it is "
+            f"{name} must be 0, {NONE} or at least {quantity(name, least)}, which a question reserves before it is "
             "answered"
         )
 
 
-# --- what is shown ---
+# --- output ---
 
 
 def _subject(account: Account) -> str:
@@ -223,7 +250,7 @@ def _subject(account: Account) -> str:
 def _told(args: argparse.Namespace) -> str:
     if args.user is not None:
         return str(args.user)
-    return "everybody" if args.group is None else f"the group {args.group}"
+    return "all users" if args.group is None else f"group {args.group}"
 
 
 def _written(limits: Limits) -> Mapping[str, Any]:
@@ -248,21 +275,21 @@ def _done(args: argparse.Namespace, account: Account, told: str, before: Limits,
 
 
 def _rows(settings: SettingsOfUse | None, overrides: Overrides) -> Iterator[tuple[str, ...]]:
-    """The limits: those of the settings, then what stands in their place."""
+    """The limits of the settings, then the overrides."""
     if settings is not None:
         limits = settings.limits
         for account, stated in (
             ("each user", limits.user),
             *((f"each member of {group}", each) for group, each in limits.members.items()),
-            *((f"the group {group}", pool) for group, pool in limits.groups.items()),
-            ("everybody", limits.deployment),
+            *((f"group {group}", pool) for group, pool in limits.groups.items()),
+            ("all users", limits.deployment),
         ):
             for name, most in _amounts(stated.model_dump(mode="json", by_alias=True, exclude_none=True)):
                 yield account, name, most, "settings"
     for account_of, changed in sorted(overrides.limits.items(), key=lambda one: _subject(one[0])):
-        told = {"user": f"the user {account_of.name}", "group": f"the group {account_of.name}"}
+        told = {"user": f"user {account_of.name}", "group": f"group {account_of.name}"}
         for name, most in _amounts(_written(changed)):
-            yield told.get(account_of.kind, "everybody"), name, most, "override"
+            yield told.get(account_of.kind, "all users"), name, most, "override"
 
 
 def _plain(settings: SettingsOfUse | None, overrides: Overrides) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""``cicada load``: a script, or documents, into the deployment's index. ``cicada unload``: documents out of it."""
+"""``cicada load``: load a script or documents into the index. ``cicada unload``: delete documents."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -13,8 +14,11 @@ from rich.console import Console
 
 from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
-from cicada_cli.deployment import Deployment
+from cicada_cli import load_options
+from cicada_cli.context import deployment_of
+from cicada_cli.deployment import INDEX, Deployment
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.grammar import Commands
 from cicada_cli.index import PIECES, embedder_of, enricher_of, recorded_store_of
 from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, LoadOptions
 from cicada_cli.load_view import (
@@ -27,7 +31,7 @@ from cicada_cli.load_view import (
     words_of_script,
     words_of_undeclared,
 )
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.output import complain, console, say, say_json
 from cicada_cli.progress import progress_on
 from cicada_cli.text import counted, one_line
 
@@ -39,14 +43,34 @@ if TYPE_CHECKING:
     from cicada.ingest.sources import SourceFiles
 
 CONFIRM_ABOVE_USD = 1.0
-"""On a terminal, a load that may cost more is begun only after a yes."""
+"""On a terminal, ask before a load that may cost more."""
+
+
+def add_load(commands: Commands) -> None:
+    """Add the command's parser."""
+    load_options.add_load(commands).set_defaults(run=_load)
+
+
+def add_unload(commands: Commands) -> None:
+    """Add the command's parser."""
+    load_options.add_unload(commands).set_defaults(run=_unload)
+
+
+def _load(args: argparse.Namespace) -> Exit:
+    asked = LoadOptions.of(args)
+    return load(deployment_of(args, INDEX), asked, err=console(stderr=True))
+
+
+def _unload(args: argparse.Namespace) -> Exit:
+    deployment = deployment_of(args, INDEX)
+    return unload(deployment, args.sources, args.collection, as_json=args.json, err=console(stderr=True))
 
 
 def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
-    """Load a script or documents, compact the collection if that is due, and report.
+    """Load a script or documents, compact the collection if it is due, and report.
 
     Raises:
-        UsageError: PDF files cannot be read as Cicada is installed.
+        UsageError: there are PDF files and the extra for them is not installed.
     """
     from cicada.corpus.readers.sandbox import ReaderUnavailable
     from cicada.ingest.declaring import declaration_of
@@ -71,12 +95,12 @@ def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
     except KeyboardInterrupt:
         complain("interrupted: run the same command to resume")
         sys.stdout.flush()
-        os._exit(Exit.INTERRUPTED)  # a load may die anywhere; to wait for calls that are under way can take minutes
+        os._exit(Exit.INTERRUPTED)  # calls in progress can take minutes; a load can be interrupted anywhere
     return Exit.FAILED
 
 
 def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, as_json: bool, err: Console) -> Exit:
-    """Delete documents, compact the collection if that is due, and report."""
+    """Delete documents, compact the collection if it is due, and report."""
     from cicada.ingest.loading import unload as unload_documents
 
     store = recorded_store_of(deployment, command="unload")
@@ -92,14 +116,14 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
     else:
         if documents := [source for source in report.removed if source != DECLARATION]:
             say(
-                f"{counted(len(documents), 'document')} with {counted(report.deleted, 'passage')} deleted; "
-                f"{collection} now holds {counted(report.passages, 'passage')}."
+                f"Deleted {counted(len(documents), 'document')} ({counted(report.deleted, 'passage')}). "
+                f"{collection} has {counted(report.passages, 'passage')}."
             )
         if report.undeclared:
             say(words_of_undeclared(collection))
     unknown = [source for source in dict.fromkeys(sources) if source not in report.removed]
     for source in unknown:
-        complain(f"{collection} holds no document {one_line(source)}")
+        complain(f"unknown document {one_line(source)} in {collection}")
     return Exit.FAILED if unknown else Exit.DONE
 
 
@@ -203,7 +227,7 @@ def _agreed(
     recipe: Recipe,
     err: Console,
 ) -> bool:
-    """Whether to go on: where somebody can be asked and the load may cost much, they are."""
+    """Whether to continue. On a terminal, the user is asked if the load may be expensive."""
     from cicada.ingest.estimating import bound_by_size
 
     if asked.yes or not (err.is_terminal and sys.stdin.isatty()):
@@ -215,7 +239,7 @@ def _agreed(
     if estimate.cost_usd is not None and estimate.cost_usd <= CONFIRM_ABOVE_USD:
         return True
     err.print(words_of_estimate(estimate), soft_wrap=True)
-    err.print("Load them? [y/N] ", end="")
+    err.print("Load? [y/N] ", end="")
     try:
         return input().strip().lower() in ("y", "yes")
     except EOFError:
@@ -223,7 +247,7 @@ def _agreed(
 
 
 def _compacted(store: ObjectStore, collection: str, progress: Progress) -> Compacted | None:
-    """What compaction came to, if it was due. A load is no worse for a compaction that somebody else was at, too."""
+    """The result of a compaction, if it was due. A compaction that another writer prevented does not fail the load."""
     from cicada.errors import IndexMissing
     from cicada.index.compaction import compact
 
@@ -232,5 +256,5 @@ def _compacted(store: ObjectStore, collection: str, progress: Progress) -> Compa
     except IndexMissing:
         return None
     except PublishConflict as error:
-        complain(f"the collection was not compacted: {error}")
+        complain(f"did not compact the collection: {error}")
         return None

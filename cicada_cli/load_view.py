@@ -1,4 +1,4 @@
-"""What ``cicada load`` and ``cicada unload`` say: for people, and for machines."""
+"""The reports of ``cicada load`` and ``cicada unload`` as text and JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from cicada.ingest.scripts import LoadReport
 
 SHOWN_SOURCES = 20
-"""Documents that are named in a report for people; ``--json`` names them all."""
+"""Maximum number of documents in a report as text; ``--json`` lists all."""
 MESSAGE_CHARS = 300
 
 
 def plain_script(report: LoadReport, compacted: Compacted | None) -> dict[str, str | int | bool]:
-    """What loading a script came to, as JSON has it."""
+    """The report on a script as JSON data."""
     told: dict[str, str | int | bool] = {
         "collection": report.collection,
         "files": report.files,
@@ -39,7 +39,7 @@ def plain_script(report: LoadReport, compacted: Compacted | None) -> dict[str, s
 
 
 def words_of_script(report: LoadReport, compacted: Compacted | None, took_s: float) -> str:
-    """What loading a script came to."""
+    """The report on a script as text."""
     what = (
         f"{counted(report.messages, 'message')} of {counted(len(report.episodes), 'episode')} "
         f"from {counted(report.files, 'file')}"
@@ -47,32 +47,31 @@ def words_of_script(report: LoadReport, compacted: Compacted | None, took_s: flo
     written = report.written
     version = compacted.version if compacted else written.version
     if not written.published:
-        stays = "is" if compacted else "stays"
-        return f"{report.collection}: {what} already indexed.\nVersion {version} {stays} current."
+        return f"{report.collection}: {what} already indexed.\nCurrent version: {version}."
     lines = [
-        f"{report.collection}: indexed {what} ({counted(written.passages, 'passage')}, {written.added:,} of them new "
-        f"or changed; {written.embedded:,} embedded) in {took_s:.1f} s."
+        f"{report.collection}: indexed {what} ({counted(written.passages, 'passage')}, {written.added:,} new or "
+        f"changed, {written.embedded:,} embedded) in {took_s:.1f} s."
     ]
     if report.undeclared:
         lines.append(words_of_undeclared(report.collection))
-    return "\n".join([*lines, f"Version {version} is current."])
+    return "\n".join([*lines, f"Current version: {version}."])
 
 
 def plain_ingest(report: IngestReport, compacted: Compacted | None) -> dict[str, Any]:
-    """A report on documents, as JSON has it."""
+    """The report on documents as JSON data."""
     told = report.model_dump(mode="json", by_alias=True)
     return told | {"version": compacted.version if compacted else report.version, "compacted": compacted is not None}
 
 
 def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: float) -> str:
-    """A report on documents."""
+    """The report on documents as text."""
     version = compacted.version if compacted else report.version
     lines = []
     if report.loaded:
-        unchanged = f", {report.unchanged:,} of them unchanged" if report.unchanged else ""
+        unchanged = f", {report.unchanged:,} unchanged" if report.unchanged else ""
         lines.append(
             f"{report.collection}: indexed {counted(report.loaded, 'document')}{unchanged} "
-            f"({counted(report.added, 'passage')} new or changed, {report.deleted:,} removed or changed; "
+            f"({counted(report.added, 'new passage')}, {report.deleted:,} removed; "
             f"{counted(report.embedded, 'text')} embedded) in {took_s:.1f} s{_price(report.cost_usd)}."
         )
     if report.removed:
@@ -86,31 +85,28 @@ def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: f
         lines.append(words_of_undeclared(report.collection))
     lines.append(f"The collection has {counted(report.passages, 'passage')}.")
     if version:
-        lines.append(f"Version {version} {'is' if report.published or compacted else 'stays'} current.")
+        lines.append(f"Current version: {version}.")
     return "\n".join(lines)
 
 
 def words_of_undeclared(collection: str) -> str:
-    """That a collection had a declaration until now."""
-    return (
-        f"{collection} declares nothing any more: it is searched as a whole, and who may read it is the deployment's "
-        "default."
-    )
+    """That a collection lost its declaration."""
+    return f"{collection} has no declaration now: all of it is searched, with the deployment's default readers."
 
 
 def tell_quarantined(report: IngestReport) -> None:
-    """Name on standard error what could not be loaded, and why."""
+    """List quarantined documents and the reasons on standard error."""
     if not report.quarantined:
         return
-    complain(f"{counted(len(report.quarantined), 'document')} could not be loaded:")
+    complain(f"could not load {counted(len(report.quarantined), 'document')}:")
     for one in report.quarantined[:SHOWN_SOURCES]:
         complain(f"  {one_line(one.source)}: {clipped(one_line(one.message), MESSAGE_CHARS)} ({one.code})")
     if len(report.quarantined) > SHOWN_SOURCES:
-        complain(f"  and {len(report.quarantined) - SHOWN_SOURCES:,} more; --json names them all")
+        complain(f"  and {len(report.quarantined) - SHOWN_SOURCES:,} more; --json lists all")
 
 
 def plain_estimate(estimate: LoadEstimate) -> dict[str, Any]:
-    """An estimate, as JSON has it."""
+    """An estimate as JSON data."""
     sections = {"sections": dict(estimate.sections)} if estimate.sections else {}
     return sections | {
         "documents": estimate.documents,
@@ -126,15 +122,15 @@ def plain_estimate(estimate: LoadEstimate) -> dict[str, Any]:
 
 
 def words_of_estimate(estimate: LoadEstimate) -> str:
-    """An estimate."""
+    """An estimate as text."""
     usd = estimate.cost_usd
     told = (
         f"{counted(estimate.documents, 'document')} to prepare: {counted(estimate.passages, 'passage')}, "
         f"{estimate.embedding_tokens:,} tokens to embed, {counted(estimate.enrichment_calls, 'call')} to enrich, "
-        f"{'at a price that is not known' if usd is None else f'for about ${usd:.4f} at most'}."
+        f"{'price unknown' if usd is None else f'about ${usd:.4f} at most'}."
     )
     if estimate.prepared:
-        told += f" {counted(estimate.prepared, 'document')} prepared already."
+        told += f" {counted(estimate.prepared, 'document')} already prepared."
     if estimate.refused:
         told += f" {counted(estimate.refused, 'document')} cannot be loaded."
     if estimate.sections:
@@ -143,14 +139,14 @@ def words_of_estimate(estimate: LoadEstimate) -> str:
 
 
 def _words_of_sections(sections: Mapping[str, int]) -> str:
-    """Passages by section; a section without any is named by itself, for its patterns may be wrong."""
+    """Passages by section. Sections without passages are listed apart, because their patterns may be wrong."""
     told = ", ".join(f"{name} {count:,}" for name, count in sections.items() if count)
     empty = ", ".join(name for name, count in sections.items() if not count)
-    return f"Passages by section: {told or 'none'}." + (f" No passage is in {empty}." if empty else "")
+    return f"Passages by section: {told or 'none'}." + (f" Empty sections: {empty}." if empty else "")
 
 
 def _price(cost_usd: float | None) -> str:
-    return "" if cost_usd is None else f", for about ${cost_usd:.4f}"
+    return "" if cost_usd is None else f", about ${cost_usd:.4f}"
 
 
 def _names(sources: Sequence[str]) -> str:

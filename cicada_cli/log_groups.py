@@ -1,4 +1,4 @@
-"""The functions' logs: where a deployment keeps them, and a query over them by CloudWatch Logs Insights."""
+"""The log groups of a deployment, and queries of CloudWatch Logs Insights over them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from cicada_cli.request_trace import LogLine
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
 """Time-outs in seconds."""
 QUERY_TIMEOUT_S = 120.0
-"""How long a query may run until it is stopped: CloudWatch itself would go on for an hour."""
+"""How long a query may run before it is stopped; CloudWatch's own limit is an hour."""
 FIRST_POLL_S = 0.25
 LONGEST_POLL_S = 4.0
 POLL_GROWTH = 1.6
-"""By how much each wait for the results is longer than the one before."""
+"""Factor by which each wait for the results grows."""
 
 COLUMNS = ("@message", "@log")
-"""What is asked for of each line, beside its time: the line itself says the rest."""
+"""Fields to read of each line, besides its time."""
 
 _TOOLKIT_STACK = "CDKToolkit"
 _NOT_OF_FUNCTIONS = "/aws/vendedlogs/"
-"""Groups of the workflow and of the gateway: their lines name executions and connections, and no request."""
+"""Groups of the workflow and the gateway: their lines name no request."""
 _RUNNING = ("Scheduled", "Running", "Unknown")
 
 
 class LogsUnavailable(Exception):
-    """The logs could not be read; the message says why."""
+    """The logs cannot be read; the message says why."""
 
 
 def log_groups(deployment: Deployment) -> list[str]:
     """The log groups of a deployment's functions.
 
     Raises:
-        LogsUnavailable: AWS could not be asked.
+        LogsUnavailable: a call to AWS failed.
     """
     with _faults():
         cloudformation = deployment.aws.client("cloudformation", CLIENT_CONFIG)
@@ -58,7 +58,7 @@ def log_groups(deployment: Deployment) -> list[str]:
 
 
 def stack_prefix(groups: Sequence[str]) -> str:
-    """What the stacks are named by that the log groups belong to; CloudFormation names a group after its stack."""
+    """The prefix of the stacks of these log groups; CloudFormation names a group after its stack."""
     named = re.compile(rf"(.+?)-(?:{'|'.join(STACK_PARTS)})-")
     return next((match[1] for group in groups if (match := named.match(group))), DEFAULT_STACK_PREFIX)
 
@@ -75,7 +75,7 @@ def _stacks(cloudformation: Any, prefix: str | None) -> list[str]:
 
 
 class Insights:
-    """Runs queries, each to its end."""
+    """Runs queries and waits for their results."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class Insights:
         self._sleep = sleep
 
     def lines(self, groups: Sequence[str], query: str, *, start_s: float, end_s: float) -> list[LogLine]:
-        """What a query finds, whose columns are the time and :data:`COLUMNS`.
+        """The result of a query whose fields are the time and :data:`COLUMNS`.
 
         Args:
             groups: log groups, at most 50.
             query: its text.
-            start_s: the window's beginning, epoch seconds.
+            start_s: start of the period, epoch seconds.
             end_s: its end.
 
         Raises:
-            LogsUnavailable: the query failed, or did not end in time.
+            LogsUnavailable: the query failed or timed out.
         """
         with _faults():
             query_id: str = self._client.start_query(
@@ -122,21 +122,21 @@ class Insights:
                 rows: list[list[Mapping[str, str]]] = answer["results"]
                 return rows
             if status not in _RUNNING:
-                raise LogsUnavailable(f"the query ended as {status}")
+                raise LogsUnavailable(f"the query ended with {status}")
             if self._monotonic() + wait_s > deadline:
-                raise LogsUnavailable(f"the query did not end within {QUERY_TIMEOUT_S:.0f} s: a shorter --since helps")
+                raise LogsUnavailable(f"the query timed out after {QUERY_TIMEOUT_S:.0f} s: use a shorter --since")
             self._sleep(wait_s)
             wait_s = min(LONGEST_POLL_S, wait_s * POLL_GROWTH)
 
     def _stop(self, query_id: str) -> None:
-        """Have it scan no further. It may have ended by itself."""
+        """Stop a query, which may have ended already."""
         with suppress(ClientError, BotoCoreError):
             self._client.stop_query(queryId=query_id)
 
 
 def _line(cells: Mapping[str, str]) -> LogLine:
     at = datetime.strptime(cells["@timestamp"], "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
-    group = cells.get("@log", "").partition(":")[2]  # behind the account's number
+    group = cells.get("@log", "").partition(":")[2]  # after the account id
     return LogLine(round(at.timestamp() * 1000), group, _fields(cells.get("@message", "")))
 
 
@@ -149,7 +149,7 @@ def _fields(message: str) -> Mapping[str, Any]:
 
 
 def _finite(digits: str) -> float | None:
-    """A number, unless it is beyond what JSON can say again."""
+    """A number; None if it is out of range."""
     number = float(digits)
     return number if math.isfinite(number) else None
 

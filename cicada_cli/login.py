@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cicada_cli.deployment import Deployment
+from cicada_cli.context import deployment_of
+from cicada_cli.deployment import CHAT, LOGIN, Deployment
 from cicada_cli.exits import Exit
+from cicada_cli.grammar import Commands
 from cicada_cli.output import complain, note, say, say_json
+from cicada_cli.shared_options import add_aws, add_json
 from cicada_cli.sign_in_browser import PORTS as CALLBACK_PORTS
 from cicada_cli.sign_in_browser import Callback, NoAnswer, NoPort, code_of, pasted, redirect_uri
 from cicada_client import NotSignedIn, oauth
@@ -23,7 +26,7 @@ from cicada_client.sign_in_store import SignIn, SignInStore, StoreError
 from cicada_client.signed_in import SignedIn, lifetime_s
 
 GROUP_CLAIMS = ("cognito:groups", "groups", "roles")
-"""Where issuers list a user's groups."""
+"""Claims in which issuers list a user's groups."""
 
 
 def login(
@@ -34,7 +37,7 @@ def login(
     open_url: Callable[[str], bool] = webbrowser.open,
     ports: Sequence[int] = CALLBACK_PORTS,
 ) -> Exit:
-    """Sign in, with a browser on this machine or by pasting where one elsewhere ends. A failure leaves nothing."""
+    """Sign in with a browser on this machine, or on another by pasting an address. A failure stores nothing."""
     if not deployment.wants_sign_in:
         say(_needs_none(deployment))
         return Exit.DONE
@@ -43,13 +46,13 @@ def login(
         signing = _Signing(deployment, store, endpoints)
         found = signing.by_browser(open_url, ports) if browser else signing.by_hand(ports[0])
     except (oauth.IssuerUnreachable, NoAnswer) as error:
-        complain(f"not signed in: {error}. The same command tries again")
+        complain(f"not signed in: {error}. Run the same command again")
         return Exit.CONNECTION_LOST
     except oauth.IssuerRefused as error:
-        complain(f"not signed in: {deployment.issuer} refused it: {error}")
+        complain(f"not signed in: {deployment.issuer} refused the sign-in: {error}")
         return Exit.FAILED
     except NoPort as error:
-        complain(f"not signed in: {error}, where the browser would come back to. Free one, or add --no-browser")
+        complain(f"not signed in: {error}. Free one for the browser to return to, or add --no-browser")
         return Exit.FAILED
     except StoreError as error:
         complain(f"not signed in: {error}")
@@ -59,10 +62,10 @@ def login(
 
 
 def logout(url: str, store: SignInStore, *, forget: bool) -> Exit:
-    """End the sign-in at its issuer, and forget it here."""
+    """Revoke the sign-in at its issuer and delete the stored tokens."""
     try:
         with store.locked(url):
-            if not forget:  # what cannot be read can be forgotten
+            if not forget:  # also deletes what cannot be read
                 found = store.get(url)
                 if found is None:
                     say(f"Not signed in to {url}.")
@@ -71,24 +74,24 @@ def logout(url: str, store: SignInStore, *, forget: bool) -> Exit:
                     oauth.revoke(found.revocation_endpoint, found.client_id, found.refresh_token)
             store.remove(url)
     except (oauth.IssuerUnreachable, oauth.IssuerRefused) as error:
-        complain(f"still signed in: {error}. The same command tries again; --forget only deletes what is kept here")
+        complain(f"still signed in: {error}. Run the same command again; --forget only deletes the stored tokens")
         return Exit.CONNECTION_LOST
     except StoreError as error:
-        complain(str(error) if forget else f"{error}. --forget only deletes what is kept here")
+        complain(str(error) if forget else f"{error}. --forget deletes the stored tokens")
         return Exit.FAILED
-    say(f"Forgot the sign-in to {url}." if forget else f"Signed out of {url}.")
+    say(f"Deleted the stored tokens for {url}." if forget else f"Signed out of {url}.")
     return Exit.DONE
 
 
 def whoami(url: str, store: SignInStore, *, as_json: bool) -> Exit:
-    """Show who is signed in, after a refresh if that is due."""
+    """Show who is signed in, after a refresh if it is due."""
     try:
         found = SignedIn(url, store).current()
     except NotSignedIn as error:
         complain(str(error))
         return Exit.FAILED
     except TransportClosed as error:
-        complain(f"{error}. The same command tries again")
+        complain(f"{error}. Run the same command again")
         return Exit.CONNECTION_LOST
     told = described(found)
     if as_json:
@@ -113,7 +116,7 @@ _LABELS = {
 
 
 def described(sign_in: SignIn) -> dict[str, Any]:
-    """Who signed in, as plain data."""
+    """A sign-in as JSON data."""
     claims = oauth.claims_of(sign_in.token) or {}
     return {
         "subject": str(claims.get("sub", "")),
@@ -153,9 +156,9 @@ class _Signing:
         try:
             callback.serve(attempt.state, finish)
             url = self._url(attempt)
-            note(f"Sign in in the browser; if none opens, at:\n\n  {url}\n\n(without a browser here: --no-browser)")
+            note(f"Sign in in the browser. If none opens, open:\n\n  {url}\n\n(or use --no-browser)")
             with contextlib.suppress(webbrowser.Error):
-                open_url(url)  # one in the terminal is left before this returns
+                open_url(url)  # a browser in the terminal blocks until it is closed
             callback.wait()
         finally:
             callback.close()
@@ -164,11 +167,11 @@ class _Signing:
         return outcome[0]
 
     def by_hand(self, port: int) -> SignIn:
-        """Have the user carry the code."""
+        """Let the user paste the code."""
         attempt = oauth.Attempt.begin(redirect_uri(port))
         note(
-            f"Open this address in a browser, on any machine, and sign in:\n\n  {self._url(attempt)}\n\n"
-            f"The browser then fails to load {attempt.redirect_uri}?code=…: paste that address here."
+            f"Open this address in a browser on any machine and sign in:\n\n  {self._url(attempt)}\n\n"
+            f"The browser then shows an error for {attempt.redirect_uri}?code=…. Paste that address here."
         )
         if sys.stdin.isatty():
             note("Address or code: ", end="")
@@ -204,23 +207,23 @@ class _Signing:
 
 
 def _needs_none(deployment: Deployment) -> str:
-    """What to tell of a deployment without a sign-in. Its page may name none although connections need a token."""
+    """The message for a deployment without sign-in. A page may name none although connections need a token."""
     if not deployment.by_page:
         return f"{deployment.url} needs no sign-in."
     return (
-        f"The page {deployment.page} names no sign-in. If {deployment.url} rejects connections without a token, name "
-        "its issuer: --issuer URL --client-id ID."
+        f"The page {deployment.page} has no sign-in. If {deployment.url} rejects connections without a token, name "
+        "its issuer with --issuer URL --client-id ID."
     )
 
 
 def _tell_login(sign_in: SignIn) -> None:
     told = described(sign_in)
-    groups = f", in {', '.join(told['groups'])}" if told["groups"] else ""
+    groups = f" (groups: {', '.join(told['groups'])})" if told["groups"] else ""
     say(f"Signed in to {sign_in.url} as {told['email'] or told['subject']}{groups}.")
     if not told["groups"]:
-        note("The user is in no group; a deployment that asks for one refuses the connection.")
+        note("The user has no groups. A deployment that requires one refuses the connection.")
     if sign_in.refresh_token is None:
-        note(f"The issuer gave no refresh token: the sign-in ends at {told['expiresAt']}.")
+        note(f"The issuer returned no refresh token: the sign-in ends at {told['expiresAt']}.")
 
 
 def _groups(claims: dict[str, Any]) -> list[str]:
@@ -235,36 +238,75 @@ def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def add_login(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    runs: dict[str, Callable[[argparse.Namespace], Exit]],
-    add_aws: Callable[[argparse._ArgumentGroup], None],
-) -> None:
-    """Add the three commands."""
-    signing = commands.add_parser("login", help="sign in", description="Sign in to a deployment.")
-    signing.add_argument(
+def add_login(commands: Commands) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "login",
+        help="sign in",
+        description="Sign in to a deployment with your browser.",
+        examples=(
+            "cicada login --page https://d111111abcdef8.cloudfront.net",
+            "cicada login --no-browser      # on a machine without a browser",
+        ),
+    )
+    parser.add_argument(
         "--no-browser",
         action="store_true",
-        help="print the sign-in address, and read the address that the browser ends at",
+        help="print the sign-in address and read the address that the browser shows",
     )
-    leaving = commands.add_parser("logout", help="sign out", description="End the sign-in to a deployment.")
-    leaving.add_argument("--forget", action="store_true", help="only delete what is kept here; ask the issuer nothing")
-    who = commands.add_parser("whoami", help="show who is signed in", description="Show who is signed in.")
-    who.add_argument("--json", action="store_true", help="a JSON object")
-    for name, parser in (("login", signing), ("logout", leaving), ("whoami", who)):
-        group = parser.add_argument_group("deployment")
-        group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
-        group.add_argument(
-            "--page", metavar="URL", help="the deployment's page, which names all the rest (CICADA_PAGE)"
-        )
-        if name == "login":
-            group.add_argument("--issuer", metavar="URL", help="who signs in, where neither page nor stacks say so")
-            group.add_argument("--client-id", metavar="ID", help="the public client at the issuer")
-            group.add_argument("--scopes", metavar="SCOPES", help="what to ask the issuer for (default: openid email)")
-        add_aws(group)
-        parser.set_defaults(run=runs[name])
+    group = _add_place(parser)
+    group.add_argument("--issuer", metavar="URL", help="the issuer, if neither the page nor the stacks name it")
+    group.add_argument("--client-id", metavar="ID", help="the public client at the issuer")
+    group.add_argument("--scopes", metavar="SCOPES", help="scopes to request (default: openid email)")
+    add_aws(group)
+    parser.set_defaults(run=_login)
+
+
+def add_logout(commands: Commands) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "logout",
+        help="sign out",
+        description="Sign out of a deployment and delete the stored tokens.",
+        examples=("cicada logout",),
+    )
+    parser.add_argument("--forget", action="store_true", help="delete the stored tokens without asking the issuer")
+    add_aws(_add_place(parser))
+    parser.set_defaults(run=_logout)
+
+
+def add_whoami(commands: Commands) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "whoami",
+        help="show who is signed in",
+        description="Show who is signed in to a deployment.",
+        examples=("cicada whoami", "cicada whoami --json | jq .groups"),
+    )
+    add_json(parser)
+    add_aws(_add_place(parser))
+    parser.set_defaults(run=_whoami)
+
+
+def _add_place(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("deployment")
+    group.add_argument("--url", help="WebSocket URL of the deployment (CICADA_URL)")
+    group.add_argument("--page", metavar="URL", help="web page of the deployment, which names the rest (CICADA_PAGE)")
+    return group
+
+
+def _login(args: argparse.Namespace) -> Exit:
+    return login(deployment_of(args, LOGIN), store_of_user(), browser=not args.no_browser)
+
+
+def _logout(args: argparse.Namespace) -> Exit:
+    return logout(deployment_of(args, CHAT).url, store_of_user(), forget=args.forget)
+
+
+def _whoami(args: argparse.Namespace) -> Exit:
+    return whoami(deployment_of(args, CHAT).url, store_of_user(), as_json=args.json)
 
 
 def store_of_user() -> SignInStore:
-    """The sign-ins of who types."""
+    """The user's stored sign-ins."""
     return SignInStore.of_user(os.environ)

@@ -1,4 +1,4 @@
-"""What a deployment's page says of the deployment: where to connect, and who signs its users in."""
+"""The configuration of a deployment's page: WebSocket URL and issuer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _PageModel(BaseModel):
 
 
 class PageSignIn(_PageModel):
-    """Who signs users in."""
+    """The issuer of the deployment."""
 
     issuer: str
     client_id: str
@@ -26,7 +26,7 @@ class PageSignIn(_PageModel):
 
 
 class PageConfig(_PageModel):
-    """The page's ``config.json``, as far as commands need it."""
+    """The fields of the page's ``config.json`` that commands need."""
 
     web_socket_url: str
     sign_in: PageSignIn | None = None
@@ -36,18 +36,18 @@ class PageConfig(_PageModel):
         """Read it from the page's address.
 
         Raises:
-            UsageError: there is none, or it cannot be read.
+            UsageError: it does not exist or cannot be read.
         """
         url = f"{page.rstrip('/')}/{FILE}"
         try:
             return cls.model_validate(oauth.get_json(url))
         except (oauth.IssuerUnreachable, oauth.IssuerRefused) as error:
-            raise UsageError(f"the page {page} could not be read: {error}") from error
+            raise UsageError(f"cannot read the page {page}: {error}") from error
         except ValidationError as error:
-            raise UsageError(f"{url} is not a Cicada page's configuration") from error
+            raise UsageError(f"{url} is not the configuration of a Cicada page") from error
 
     def values(self) -> dict[str, str]:
-        """What a deployment is found by."""
+        """The values of a :class:`~cicada_cli.deployment.Deployment`."""
         if self.sign_in is None:
             return {"url": self.web_socket_url, "auth_mode": "none"}
         return {"url": self.web_socket_url, "auth_mode": "oidc", **self.sign_in.model_dump()}

@@ -1,4 +1,4 @@
-"""``cicada user``: what the deployment stores of one user, exported or erased."""
+"""``cicada user``: export or erase the data that a deployment stores about a user."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cicada_cli.administration import CHANGING, Runner, add_deployment, confirmed, recorded, subject_of
+from cicada_cli.administration import CHANGING, add_deployment, administrative, confirmed, recorded, subject_of
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.grammar import Commands
 from cicada_cli.output import note, say, say_json
+from cicada_cli.shared_options import add_json
 from cicada_cli.text import counted, one_line
 from cicada_cli.user_pool import PoolUser, UserPool
 from cicada_cli.users import described, refuse_tokens, revocations_of
@@ -26,88 +28,96 @@ if TYPE_CHECKING:
     from cicada.personal_data.erasure import ErasureReceipt
 
 BACKUP_DAYS = 35
-"""For how long point-in-time recovery keeps a table, unless it is set lower."""
+"""Retention of point-in-time recovery, unless it is set lower."""
 
 
-def add_user(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
-    """Add the commands to the grammar."""
+def add_user(commands: Commands) -> None:
+    """Add the command's parsers."""
     parser = commands.add_parser(
-        "user", help="export or erase a user's data", description="Export or erase what is stored of one user."
+        "user",
+        help="export or erase a user's data",
+        description="Export or erase the data that the deployment stores about a user.",
+        examples=("cicada user export ada@example.com --to ada.json", "cicada user erase ada@example.com"),
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
 
     exporting = actions.add_parser(
-        "export", help="export a user's data", description="Export all that is stored of a user as a JSON object."
+        "export",
+        help="export a user's data",
+        description="Export all data about a user as a JSON object.",
+        examples=("cicada user export ada@example.com --to ada.json",),
     )
     exporting.add_argument(
-        "--to", type=Path, metavar="FILE", help="a new file, which only you can read (default: standard output)"
+        "--to",
+        type=Path,
+        metavar="FILE",
+        help="new file, readable only by you (default: standard output)",
     )
-    exporting.set_defaults(run=run(_export, CHANGING))
+    exporting.set_defaults(run=administrative(_export, CHANGING))
 
     erasing = actions.add_parser(
         "erase",
         help="erase a user's data",
-        description="Erase all that is stored of a user. If interrupted, the same command finishes it.",
+        description="Erase all data about a user. If interrupted, run the same command to resume.",
+        examples=("cicada user erase ada@example.com", "cicada user erase ada@example.com --remove-user --yes"),
     )
-    erasing.add_argument("--yes", action="store_true", help="do not ask")
-    erasing.add_argument("--remove-user", action="store_true", help="remove the user from the user pool as well")
-    erasing.add_argument("--json", action="store_true", help="the receipt as a JSON object")
-    erasing.set_defaults(run=run(_erase, CHANGING))
+    erasing.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    erasing.add_argument("--remove-user", action="store_true", help="remove the user from the user pool too")
+    add_json(erasing, "print the receipt as a JSON object")
+    erasing.set_defaults(run=administrative(_erase, CHANGING))
 
     for action in actions.choices.values():
-        action.add_argument(
-            "user", metavar="USER", help="the subject of the user's tokens, or the e-mail address in the user pool"
-        )
-        action.add_argument("--tenant", metavar="TENANT", help="the tenant of the user's tokens, if they name one")
+        action.add_argument("user", metavar="USER", help="e-mail address of the user, or subject of the tokens")
+        action.add_argument("--tenant", metavar="TENANT", help="tenant of the user's tokens, if they name one")
         add_deployment(action, bucket=True)
 
 
 @dataclass(frozen=True)
 class Person:
-    """The user whose data it is, at a deployment."""
+    """The user whose data is exported or erased."""
 
     deployment: Deployment
     subject: str
     tenant: str | None
     account: PoolUser | None
-    """In the user pool."""
+    """The user in the user pool."""
 
     @classmethod
     def of(cls, args: argparse.Namespace, deployment: Deployment) -> Person:
-        """The user whom a command names. A user who has been removed is known by the subject alone."""
+        """The user that a command names. A removed user has a subject only."""
         if not args.user.strip():
-            raise UsageError("a subject is required")
+            raise UsageError("missing USER: an e-mail address or a subject")
         subject, account = subject_of(deployment, args.user)
         return cls(deployment, subject, args.tenant, account)
 
     @property
     def owner(self) -> str:
-        """Who owns the user's items."""
+        """The owner of the user's items in the table."""
         from cicada.identity import owner_of
 
         return owner_of(self.subject, self.tenant)
 
     @cached_property
     def client(self) -> Any:
-        """Of DynamoDB."""
+        """A DynamoDB client."""
         from cicada.personal_data.items import SCAN_CONFIG
 
         return self.deployment.aws.client("dynamodb", SCAN_CONFIG)
 
     @property
     def pool(self) -> UserPool:
-        """The user pool of a user who has an account."""
+        """The user pool of a user with an account."""
         assert self.deployment.user_pool_id is not None
         return UserPool.of(self.deployment.aws, self.deployment.user_pool_id)
 
     def recorded(self, action: Literal["user_exported", "user_erased"]) -> AbstractContextManager[ChangeRecord]:
-        """The audit record of what is done, which names the user by the pseudonym of the logs: it outlives the data."""
+        """The audit record. It names the user by the pseudonym of the logs, because it outlives the data."""
         from cicada.identity import asker_of
 
         return recorded(self.deployment, action, f"asker/{asker_of(self.owner)}")
 
     def refuse_tokens(self, *, for_good: bool) -> None:
-        """Refuse the tokens that were issued up to now, if users sign in; ``for_good``: the user gets no new ones."""
+        """Revoke the tokens issued up to now, if the deployment has sign-in; ``for_good``: and disable the user."""
         if not self.deployment.wants_sign_in:
             return
         if for_good and self.account is not None:
@@ -127,7 +137,7 @@ def _export(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
     person = Person.of(args, deployment)
     if args.to is not None and args.to.exists():
-        raise UsageError(f"{args.to} exists")
+        raise UsageError(f"{args.to} already exists")
     table = deployment.requests_table
     items = OwnedItems(person.client, table, person.subject, person.tenant)
     with person.recorded("user_exported") as change:
@@ -152,18 +162,18 @@ def _export(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that only its owner can read."""
+    """Write a file with mode 600."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _tell_tenants(tenants: Collection[str]) -> None:
-    """Tell where else a user of that subject has items: a tenant that was not named is easily forgotten."""
+    """Name the other tenants in which the subject has items."""
     for tenant in sorted(tenants):
-        note(f"The subject has data in the tenant {one_line(tenant)} as well: --tenant names it.")
+        note(f"The subject also has data in tenant {one_line(tenant)}: add --tenant {one_line(tenant)}.")
 
 
 # --- erase ---
@@ -205,11 +215,11 @@ def _erase(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 def _confirmed(person: Person) -> bool:
     who = person.subject if person.account is None else f"{person.account.email} ({person.subject})"
-    return confirmed(f"Erase everything that is stored of {one_line(who)}? It cannot be undone.", "erase")
+    return confirmed(f"Erase all data about {one_line(who)}? This cannot be undone.", "erase")
 
 
 def _connections(deployment: Deployment) -> Connections:
-    """The sockets that follow the user's open requests, at the deployment's address."""
+    """The deployment's connections, to close those that follow the user's open requests."""
     from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 
     url = deployment.values.get("url")
@@ -220,31 +230,31 @@ def _connections(deployment: Deployment) -> Connections:
 
 
 class _Unreachable:
-    """The sockets of a deployment whose address is not known: their clients learn of the end when they resume."""
+    """The connections of a deployment whose address is unknown: clients notice the erasure when they resume."""
 
     def post(self, connection_id: str, _frame: str) -> None:
         from cicada.delivery.ports import ConnectionBusy
 
-        raise ConnectionBusy(f"{connection_id}: the deployment's address is not known")
+        raise ConnectionBusy(f"{connection_id}: the deployment's address is unknown")
 
 
 # --- the receipt ---
 
 
 def _told(person: Person, receipt: ErasureReceipt, remains: list[dict[str, str | None]], *, removed: bool) -> list[str]:
-    items = ", ".join(f"{count} {kind}" for kind, count in receipt.deleted.items()) or "nothing was stored"
+    items = ", ".join(f"{count} {kind}" for kind, count in receipt.deleted.items()) or "no data was stored"
     runs = "" if receipt.runs == 1 else f", in {counted(receipt.runs, 'run')}"
     return [
-        f"Erased {one_line(person.subject)}: {items}.",
+        f"Erased the data of {one_line(person.subject)}: {items}.",
         f"Receipt {receipt.erasure_id}: asker {receipt.asker}, {receipt.begun_at} to {receipt.ended_at}{runs}.",
         *(["Removed the user from the user pool."] if removed else []),
-        "What remains:",
+        "Remaining data:",
         *(f"- {one['what']}{'' if one['until'] is None else ', until ' + one['until']}" for one in remains),
     ]
 
 
 def _remaining(person: Person, receipt: ErasureReceipt, *, removed: bool) -> list[dict[str, str | None]]:
-    """What an erasure leaves, and until when; see docs/privacy.md."""
+    """The data that an erasure leaves, and until when; see docs/privacy.md."""
     from cicada.personal_data.instants import instant
     from cicada.revocation import KEPT_S
 
@@ -253,26 +263,24 @@ def _remaining(person: Person, receipt: ErasureReceipt, *, removed: bool) -> lis
     if person.account is not None and not removed:
         remains.append((f"the account in the user pool: `cicada users remove {person.account.email}`", None))
     if person.deployment.wants_sign_in:
-        remains.append(("a digest of the subject, by which earlier tokens are refused", instant(now + KEPT_S)))
+        remains.append(("a digest of the subject, to reject earlier tokens", instant(now + KEPT_S)))
         if person.account is None and not removed:
             remains.append(("the account at the issuer, if there is one", None))
     if (days := _backup_days(person)) is not None:
-        remains.append(("backups of the table for point-in-time recovery", instant(now + days * 24 * 3600)))
+        remains.append(("point-in-time backups of the table", instant(now + days * 24 * 3600)))
     remains += [
-        (f"log lines without texts that name the user as asker {receipt.asker}: for `logRetentionDays`", None),
-        ("audit records: this erasure, by the asker; earlier changes of the user, by the subject", None),
-        ("if `cache.sharing` is not `user`: requests of others that a cached answer of this user's served", None),
+        (f"log lines with the pseudonym {receipt.asker} and no texts, for `logRetentionDays`", None),
+        ("audit records of this erasure (with the pseudonym) and of earlier changes (with the subject)", None),
+        ("unless `cache.sharing` is `user`: other users' requests that were answered from this user's answers", None),
     ]
     if receipt.nameless_until is not None:
         nameless = counted(receipt.nameless_items, "item")
-        remains.append(
-            (f"{nameless} of anybody's that an earlier release stored without owner", receipt.nameless_until)
-        )
+        remains.append((f"{nameless} without an owner, stored by an earlier release", receipt.nameless_until))
     return [{"what": what, "until": until} for what, until in remains]
 
 
 def _backup_days(person: Person) -> int | None:
-    """For how many days the table's past can be restored; None if it cannot. The most where AWS does not tell."""
+    """Days of point-in-time recovery; None if it is off; :data:`BACKUP_DAYS` if unknown."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

@@ -1,4 +1,4 @@
-"""Pipelines in the caller's own process, as the commands wire them."""
+"""Retrieval pipelines in this process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def pipelines_with(
     Args:
         aws: where models are called.
         retriever: searches.
-        embedder: the model that the index is embedded with.
-        reranker: the id of what judges passages; empty for nothing.
-        writer: the id of what writes other wordings; empty for nothing.
-        facets: counts.
+        embedder: the embedding model of the index.
+        reranker: the id of the re-ranking model; empty for none.
+        writer: the id of the model that expands queries; empty for none.
+        facets: counts values of fields.
 
     Raises:
-        UsageError: the environment's endpoints cannot be read.
-        SettingsInvalid: no endpoint has such a model.
+        UsageError: the endpoints of the environment are invalid.
+        SettingsInvalid: no endpoint has the model.
     """
     from cicada.models.bedrock import bedrock_client_config
     from cicada.retrieval.pipelines.wiring import PipelineModels, build_pipelines

@@ -1,9 +1,8 @@
-"""``cicada profile``: what a user keeps of characters, locations, episodes, fragment groups and theories."""
+"""``cicada profile``: manage a user's profiles of characters, locations, episodes, fragment groups and theories."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -12,95 +11,143 @@ from rich.console import Console
 from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
 from cicada.profiles.rules import is_profile_id, name_key
-from cicada.retrieval.entity_paths import closest_names
+from cicada.protocol.profiles import ProfileShown
 from cicada_cli import profiles_view as view
+from cicada_cli.context import session_of
 from cicada_cli.exits import Exit, exit_of
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.grammar import Commands
+from cicada_cli.near_names import did_you_mean
+from cicada_cli.output import complain, console, say, say_json
 from cicada_cli.session import ClientSession
+from cicada_cli.shared_options import add_connection, add_json, add_json_lines
 from cicada_client import ClientError, RequestRefused
-
-MOST_SUGGESTED = 3
-"""Names that are told where nothing has the one that was given."""
-Command = Callable[[argparse.Namespace], Exit]
 
 
 @dataclass(frozen=True)
 class Meant:
-    """Which profile is meant: by its id, or by its name and, where several have it, its kind."""
+    """The profile that a command names: by id, or by name and, if several profiles have it, kind."""
 
     id: str | None = None
     name: str | None = None
     kind: Kind | None = None
 
 
-def add_profile(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Command,
-    add_connection: Callable[[argparse.ArgumentParser], None],
-) -> None:
-    """Add the command and its own commands to the grammar; ``run`` carries them out."""
+def add_profile(commands: Commands) -> None:
+    """Add the command's parsers."""
     parser = commands.add_parser(
         "profile",
-        help="manage your profiles",
+        help="manage profiles of characters, places, theories",
         description="Manage your profiles of characters, locations, episodes, fragment groups and theories.",
+        examples=("cicada profile list", 'cicada profile show "Tamsin Oake"'),
     )
     actions = parser.add_subparsers(dest="profile_command", required=True, metavar="COMMAND")
 
-    listing = actions.add_parser("list", help="list them", description="List your profiles.")
-    _add_kind(listing, "only of this kind")
+    listing = actions.add_parser(
+        "list",
+        help="list your profiles",
+        description="List your profiles.",
+        examples=("cicada profile list --kind character",),
+    )
+    _add_kind(listing, "list this kind only")
 
-    showing = actions.add_parser("show", help="show one", description="Show a profile with what supports each fact.")
+    showing = actions.add_parser(
+        "show",
+        help="show a profile",
+        description="Show a profile with the evidence of each fact.",
+        examples=('cicada profile show "Tamsin Oake"',),
+    )
     _add_meant(showing)
 
-    creating = actions.add_parser("create", help="make one", description="Make a profile.")
-    creating.add_argument("of_kind", metavar="KIND", choices=get_args(Kind), help=", ".join(get_args(Kind)))
-    creating.add_argument("name", metavar="NAME", help="1 to 80 characters; one profile of a kind has it")
+    creating = actions.add_parser(
+        "create",
+        help="create a profile",
+        description="Create a profile.",
+        examples=(
+            'cicada profile create character "Tamsin Oake" occupation="copy-reader" room="the attic"',
+            'cicada profile create theory "Bell" --statement "Tamsin rang the bell" --episode ep1',
+        ),
+    )
+    creating.add_argument("of_kind", metavar="KIND", choices=get_args(Kind), help=f"one of {', '.join(get_args(Kind))}")
+    creating.add_argument("name", metavar="NAME", help="1 to 80 characters, unique among profiles of the kind")
     _add_facts(creating, "*")
     _add_statement(creating)
 
-    setting = actions.add_parser("set", help="set facts of one", description="Set facts of a profile.")
+    setting = actions.add_parser(
+        "set",
+        help="set facts of a profile",
+        description="Set facts of a profile.",
+        examples=('cicada profile set "Tamsin Oake" room="the cellar"',),
+    )
     _add_meant(setting)
     _add_facts(setting, "*")
     _add_statement(setting)
     _add_version(setting)
 
-    unsetting = actions.add_parser("unset", help="remove facts of one", description="Remove facts of a profile.")
+    unsetting = actions.add_parser(
+        "unset",
+        help="remove facts of a profile",
+        description="Remove facts of a profile.",
+        examples=('cicada profile unset "Tamsin Oake" room',),
+    )
     _add_meant(unsetting)
-    unsetting.add_argument("fields", nargs="+", metavar="FIELD", help="the fact's name")
+    unsetting.add_argument("fields", nargs="+", metavar="FIELD", help="name of the fact")
     _add_version(unsetting)
 
-    undoing = actions.add_parser("undo", help="take back a change", description="Take back a change of a profile.")
+    undoing = actions.add_parser(
+        "undo",
+        help="undo a change",
+        description="Undo a change of a profile.",
+        examples=('cicada profile undo "Tamsin Oake"',),
+    )
     _add_meant(undoing)
     undoing.add_argument(
-        "--version", type=_version, metavar="N", help="the version that the change made (default: the newest)"
+        "--version", type=_version, metavar="N", help="the version that the change created (default: the newest)"
     )
 
-    deleting = actions.add_parser("delete", help="delete one", description="Delete a profile with its history.")
+    deleting = actions.add_parser(
+        "delete",
+        help="delete a profile",
+        description="Delete a profile with its history.",
+        examples=('cicada profile delete "Tamsin Oake"',),
+    )
     _add_meant(deleting)
     _add_version(deleting)
 
-    history = actions.add_parser("history", help="what changed in one", description="Show what changed in a profile.")
+    history = actions.add_parser(
+        "history",
+        help="show the changes of a profile",
+        description="Show the changes of a profile, newest first.",
+        examples=('cicada profile history "Tamsin Oake"',),
+    )
     _add_meant(history)
 
     actions.add_parser(
-        "export", help="all of them as JSON", description="Write all profiles with their history as JSON."
+        "export",
+        help="write all profiles as JSON",
+        description="Write all profiles with their history as a JSON object.",
+        examples=("cicada profile export > profiles.json",),
     )
 
     for name, command in actions.choices.items():
-        if name not in ("export", "delete"):
-            command.add_argument("--json", action="store_true", help="the result as JSON")
+        if name != "export":
+            (add_json_lines if name in ("list", "history") else add_json)(command)
         add_connection(command)
-        command.set_defaults(run=run)
+        command.set_defaults(run=_profile)
+
+
+def _profile(args: argparse.Namespace) -> Exit:
+    with session_of(args) as session:
+        return profile(session, args, console())
 
 
 def profile(session: ClientSession, args: argparse.Namespace, out: Console) -> Exit:
-    """Carry out one of the commands."""
+    """Run one of the commands."""
     command: str = args.profile_command
     try:
         match command:
             case "list":
                 heads = session.profiles(lambda profiles: profiles.list(args.kind))
-                view.show_list(heads, out, as_json=args.json)
+                view.show_profiles(heads, out, as_json=args.json)
             case "show":
                 meant = _meant(args)
                 shown = session.profiles(lambda profiles: profiles.show(**vars(meant)))
@@ -115,7 +162,7 @@ def profile(session: ClientSession, args: argparse.Namespace, out: Console) -> E
                 found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
                 version = args.version or found.version
                 session.profiles(lambda profiles: profiles.delete(found.id, version))
-                say(f"{found.kind} {view.told(found.name)} is deleted, with its history.")
+                _say_deleted(found, version, as_json=args.json)
             case "history":
                 meant = _meant(args)
                 history = session.profiles(lambda profiles: profiles.history(**vars(meant)))
@@ -129,6 +176,14 @@ def profile(session: ClientSession, args: argparse.Namespace, out: Console) -> E
     return Exit.DONE
 
 
+def _say_deleted(found: ProfileShown, version: int, *, as_json: bool) -> None:
+    if as_json:
+        told = {"id": found.id, "kind": found.kind, "name": found.name, "version": version}
+        say_json({"deleted": told}, readable=True)
+    else:
+        say(f"Deleted {found.kind} {view.told(found.name)} and its history.")
+
+
 def _create(session: ClientSession, args: argparse.Namespace, out: Console) -> None:
     made = session.profiles(
         lambda profiles: profiles.create(
@@ -139,7 +194,7 @@ def _create(session: ClientSession, args: argparse.Namespace, out: Console) -> N
 
 
 def _change(session: ClientSession, args: argparse.Namespace, out: Console) -> None:
-    """Set or remove facts: of the version that was named, or of the one that stands now."""
+    """Set or remove facts of the named version, or of the current one."""
     meant = _meant(args)
     found = session.profiles(lambda profiles: profiles.show(**vars(meant)))
     given = vars(args)
@@ -165,7 +220,7 @@ def _undo(session: ClientSession, args: argparse.Namespace, out: Console) -> Non
     found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
     restored = session.profiles(lambda profiles: profiles.undo(found.id, args.version or found.version))
     if restored is None:
-        say(f"{found.kind} {view.told(found.name)} is gone: the change had created it.")
+        say(f"Deleted {found.kind} {view.told(found.name)}: the undone change had created it.")
     else:
         view.show_profile(restored, out, as_json=args.json)
 
@@ -175,14 +230,12 @@ def _is_unknown(error: ClientError) -> bool:
 
 
 def _closest(session: ClientSession, args: argparse.Namespace) -> str:
-    """The names that are most like one that nothing has; empty where there is none, or they cannot be had."""
+    """Suggests the names most like an unknown one; empty if none is near or they cannot be listed."""
     try:
         heads = session.profiles(lambda profiles: profiles.list(args.kind))
     except ClientError:
         return ""
-    names = {head.name.casefold(): head.name for head in heads}
-    closest = [view.told(names[name]) for name in closest_names(args.which.casefold(), names, MOST_SUGGESTED)]
-    return f" Did you mean {' or '.join(closest)}?" if closest else ""
+    return did_you_mean(args.which, [head.name for head in heads])
 
 
 def _meant(args: argparse.Namespace) -> Meant:
@@ -200,7 +253,7 @@ def fact(text: str) -> tuple[str, str]:
 
 
 class _Facts(argparse.Action):
-    """Keeps the facts; one field has one value."""
+    """Stores the facts; each field can be given once."""
 
     def __call__(
         self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
@@ -208,19 +261,19 @@ class _Facts(argparse.Action):
         fields = [name_key(field) for field, _ in values]
         twice = next((field for field, _ in values if fields.count(name_key(field)) > 1), None)
         if twice is not None:
-            raise argparse.ArgumentError(self, f"has the field {twice} more than once")
+            raise argparse.ArgumentError(self, f"field {twice} is given more than once")
         setattr(namespace, self.dest, values)
 
 
 def _version(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text):
         return int(text)
-    raise argparse.ArgumentTypeError("must be a version: 1 or more")
+    raise argparse.ArgumentTypeError("must be a version, 1 or more")
 
 
 def _add_meant(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("which", metavar="NAME", help="its name, whatever the case, or its id")
-    _add_kind(parser, "of this kind, where several have the name")
+    parser.add_argument("which", metavar="NAME", help="name of the profile in any case, or its id")
+    _add_kind(parser, "the kind, if several profiles have the name")
 
 
 def _add_kind(parser: argparse.ArgumentParser, text: str) -> None:
@@ -228,17 +281,19 @@ def _add_kind(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def _add_facts(parser: argparse.ArgumentParser, count: str) -> None:
-    parser.add_argument("facts", nargs=count, type=fact, action=_Facts, metavar="FIELD=VALUE", help="a fact")
+    parser.add_argument(
+        "facts", nargs=count, type=fact, action=_Facts, metavar="FIELD=VALUE", help="a fact; can be repeated"
+    )
 
 
 def _add_statement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--statement", metavar="TEXT", help="what a theory says; its evidence and verdict go with the old"
+        "--statement", metavar="TEXT", help="statement of a theory; a new one removes evidence and verdict"
     )
     parser.add_argument(
-        "--episode", action="append", default=[], metavar="EPISODE", help="a theory is about it; can be repeated"
+        "--episode", action="append", default=[], metavar="EPISODE", help="episode of a theory; can be repeated"
     )
 
 
 def _add_version(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--version", type=_version, metavar="N", help="only if this version stands (default: any)")
+    parser.add_argument("--version", type=_version, metavar="N", help="change this version only (default: any)")

@@ -1,4 +1,4 @@
-"""Profiles as the terminal shows them."""
+"""Profiles as text and JSON."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from cicada.profiles.record import Change, Edit, Evidence, PassageProof, Proof
 from cicada.protocol.profiles import ProfileHead, ProfileShown
-from cicada_cli.output import say, say_json
+from cicada_cli.output import say, say_json, show_list, show_rows
 from cicada_cli.text import clipped, counted, one_line, printable
 from cicada_client import History
 
 QUOTE_CHARS = 160
 
 
-def show_list(heads: Sequence[ProfileHead], out: Console, *, as_json: bool) -> None:
-    """All profiles: on a terminal a table, else a line each, between tabs."""
-    if as_json:
-        say_json([_plain(head) for head in heads], readable=True, indent=2)
-        return
-    rows = [(head.kind, _named(head), str(head.version), _size(head), moment(head.changed_at_ms)) for head in heads]
-    _show(("kind", "name", "version", "holds", "changed"), rows, out)
-    if not heads and out.is_terminal:
-        out.print(Text("You have no profiles yet.", style="dim"))
+def show_profiles(heads: Sequence[ProfileHead], out: Console, *, as_json: bool) -> None:
+    """List the profiles."""
+    show_list(
+        ("kind", "name", "version", "size", "changed"),
+        heads,
+        row=lambda head: (head.kind, _named(head), str(head.version), _size(head), moment(head.changed_at_ms)),
+        data=_plain,
+        as_json=as_json,
+        out=out,
+        empty="You have no profiles.",
+    )
 
 
 def show_profile(profile: ProfileShown, out: Console, *, as_json: bool) -> None:
-    """One profile: each fact, and what supports it."""
+    """Show a profile with the evidence of each fact."""
     if as_json:
         say_json(_plain(profile, "request_id", "seq", "type", "next"), readable=True, indent=2)
         return
@@ -42,27 +43,29 @@ def show_profile(profile: ProfileShown, out: Console, *, as_json: bool) -> None:
         for field in profile.fields
     ]
     if rows:
-        _show(("field", "value", "because of", "changed"), rows, out)
+        show_rows(("field", "value", "evidence", "changed"), rows, out)
     if profile.evidence:
-        _show(("side", "strength", "passage", "it says"), [_evidence_row(one) for one in profile.evidence], out)
+        show_rows(("side", "strength", "passage", "text"), map(_evidence_row, profile.evidence), out)
 
 
 def show_history(history: History, out: Console, *, as_json: bool) -> None:
-    """What has changed, the newest first."""
+    """Show the changes of a profile, newest first."""
+    changes = list(reversed(history.changes))
     if as_json:
-        say_json([_plain(change) for change in history.changes], readable=True, indent=2)
+        for change in changes:
+            say_json(_plain(change), readable=True)
         return
-    rows = [row for change in reversed(history.changes) for row in _change_rows(change)]
-    _show(("version", "when", "what", "before", "after"), rows, out)
+    rows = (row for change in changes for row in _change_rows(change))
+    show_rows(("version", "time", "change", "before", "after"), rows, out)
 
 
 def told(text: str) -> str:
-    """A name as it stands in a sentence."""
+    """A name in a sentence."""
     return f"“{one_line(text)}”"
 
 
 def proof_words(proof: Proof, value: str) -> str:
-    """What supports a fact, in words; a note that says nothing but the value is not repeated."""
+    """The evidence of a fact; a note that equals the value is not repeated."""
     if isinstance(proof, PassageProof):
         return printable(f"{proof.locator.label()}: “{clipped(proof.quote, QUOTE_CHARS)}”")
     said = "" if proof.words == value else f": “{clipped(proof.words, QUOTE_CHARS)}”"
@@ -70,7 +73,7 @@ def proof_words(proof: Proof, value: str) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """A time to the minute, UTC; the number itself where no calendar has it."""
+    """A time to the minute, UTC; the number itself if it is out of range."""
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, OSError, ValueError):
@@ -82,9 +85,9 @@ def _head_lines(profile: ProfileShown) -> Iterator[str]:
     theory = profile.theory
     if theory is None:
         return
-    yield f"States: {one_line(theory.statement)}"
+    yield f"Statement: {one_line(theory.statement)}"
     if theory.episodes:
-        yield f"About: {one_line(', '.join(theory.episodes))}"
+        yield f"Episodes: {one_line(', '.join(theory.episodes))}"
     if theory.judgement is None:
         yield "No verdict yet."
     else:
@@ -125,21 +128,6 @@ def _named(head: ProfileHead) -> str:
 def _size(head: ProfileHead) -> str:
     facts = counted(head.facts, "fact")
     return facts if head.verdict is None else f"{facts}, {head.verdict}"
-
-
-def _show(columns: Sequence[str], rows: Sequence[tuple[str, ...]], out: Console) -> None:
-    if not out.is_terminal:
-        for row in rows:
-            say("\t".join(map(one_line, row)))
-        return
-    if not rows:
-        return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    out.print(table)
 
 
 def _plain(model: BaseModel, *without: str) -> object:

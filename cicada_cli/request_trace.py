@@ -1,4 +1,4 @@
-"""What the lines of one request say when they are put together: its attempts, what it took, and how it ended.
+"""The timeline of a request, built from its log lines: attempts, cost and outcome.
 
 Without I/O. The steps and their fields are those of :mod:`cicada.request_trace`.
 """
@@ -29,65 +29,65 @@ class LogLine:
 
     @property
     def step(self) -> str | None:
-        """The step of the story that it tells; None of a line beside it."""
+        """The step that it logs; None if it is not a step."""
         return self.text("step")
 
     @property
     def message(self) -> str:
-        """What it says in words."""
+        """Its message."""
         return self.text("message") or ""
 
     @property
     def trouble(self) -> bool:
-        """Whether it was logged as a warning or an error."""
+        """Whether it is a warning or an error."""
         return self.text("level") in _TROUBLE
 
     @property
     def invocation(self) -> str | None:
-        """The function's invocation that wrote it."""
+        """The function invocation that wrote it."""
         return self.text("function_request_id")
 
     @property
     def asker(self) -> str | None:
-        """A digest of who asked, the same of the same user; None of a line that does not tell."""
+        """A digest of the user; None if the line has none."""
         return self.text("asker")
 
     def text(self, name: str) -> str | None:
-        """A field that is text; None if it is not there."""
+        """A text field; None if absent."""
         value = self.fields.get(name)
         return value if isinstance(value, str) and value else None
 
     def number(self, name: str) -> float | None:
-        """A field that is a number; None if it is not there, or is beyond what a float can hold."""
+        """A number field; None if absent or out of range."""
         value = self.fields.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             return None
         return value if -_MOST <= value <= _MOST else None
 
     def count(self, name: str) -> int:
-        """A field that counts something; 0 if it is not there."""
+        """A count; 0 if absent."""
         return int(self.number(name) or 0)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A field that lists texts."""
+        """A list of texts; empty if absent."""
         value = self.fields.get(name)
         return tuple(str(one) for one in value) if isinstance(value, list) else ()
 
 
 @dataclass(frozen=True)
 class TracedSpend:
-    """What calls to text models took."""
+    """Usage of text models."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0  # of those whose cost is known
     unpriced: int = 0
-    """Calls whose cost is not known: the model's price is not, or the stream broke off before it told its tokens."""
+    """Calls of unknown cost: the price is unknown, or the stream broke before it reported its tokens."""
 
     @classmethod
     def of(cls, lines: Iterable[LogLine]) -> TracedSpend:
-        """The sum over the ``model_call`` steps among some lines."""
+        """The sum of the ``model_call`` steps among some lines."""
         made = [line for line in lines if line.step == "model_call"]
         return cls(
             calls=sum(line.count("calls") for line in made),
@@ -99,7 +99,7 @@ class TracedSpend:
 
 
 def came_to_nothing(call: LogLine) -> bool:
-    """Whether a model call failed before its first piece: then nothing is charged for it."""
+    """Whether a model call failed before its first text, so that nothing is charged."""
     return call.text("fault") is not None and call.number("first_piece_ms") is None
 
 
@@ -110,8 +110,8 @@ Outcome = Literal["answered", "failed", "superseded", "cut_off", "under_way"]
 class AttemptTrace:
     """One attempt.
 
-    ``superseded``: another attempt, or the request's end, came first. ``cut_off``: its worker told of no end, and the
-    request went on without it: it was killed, or ran out of time. ``under_way``: it has told of no end yet.
+    ``superseded``: another attempt, or the request's end, came first. ``cut_off``: its worker logged no end and the
+    request continued without it, because it was killed or ran out of time. ``under_way``: it has logged no end yet.
     """
 
     number: int
@@ -124,35 +124,35 @@ class AttemptTrace:
 
     @property
     def took_ms(self) -> int:
-        """From its beginning to its last line."""
+        """From its start to its last line."""
         return self.lines[-1].at_ms - self.began_ms
 
     @property
     def spent(self) -> TracedSpend:
-        """What it took of models."""
+        """Its usage of models."""
         return TracedSpend.of(self.lines)
 
 
 @dataclass(frozen=True)
 class RequestTrace:
-    """All that the log tells of one request. There is at least one line."""
+    """All log lines of one request, at least one."""
 
     request_id: str
     lines: tuple[LogLine, ...]  # in order
     attempts: tuple[AttemptTrace, ...]
-    asker: str | None = None  # whose request it is, where the lines tell; several users' requests may have one id
+    asker: str | None = None  # the user, if the lines name one; requests of several users can have the same id
     cut: bool = False  # whether lines are missing between the first ones and the end
 
     @classmethod
     def of(
         cls, request_id: str, lines: Iterable[LogLine], *, asker: str | None = None, cut: bool = False
     ) -> RequestTrace:
-        """Put the lines in order, and tell the attempts apart.
+        """Sort the lines and assign them to attempts.
 
         Args:
             request_id: the request.
-            lines: its own, at least one.
-            asker: whose request it is. The lines that name another one are left out.
+            lines: its lines, at least one.
+            asker: the user of the request. Lines of other users are dropped.
             cut: whether lines are missing between the first ones and the end.
         """
         own = (line for line in lines if asker is None or line.asker in (asker, None))
@@ -160,7 +160,7 @@ class RequestTrace:
         return cls(request_id, ordered, tuple(_attempts(ordered, cut=cut)), asker, cut)
 
     def first(self, *steps: Step) -> LogLine | None:
-        """The first line of some steps."""
+        """The first line with one of these steps."""
         return next((line for line in self.lines if line.step in steps), None)
 
     def all(self, step: Step) -> list[LogLine]:
@@ -169,26 +169,26 @@ class RequestTrace:
 
     @property
     def end(self) -> LogLine | None:
-        """The line of the terminal event; None if there is none in the log."""
+        """The line of the terminal event; None if absent."""
         return self.first("complete", "ended")
 
     @property
     def began_ms(self) -> int:
-        """Of its first line, epoch milliseconds."""
+        """Time of its first line, epoch milliseconds."""
         return self.lines[0].at_ms
 
     @property
     def took_ms(self) -> int:
-        """Until its terminal event; until its last line where there is none."""
+        """Until its terminal event, or its last line if there is none."""
         return (self.end or self.lines[-1]).at_ms - self.began_ms
 
     @property
     def spent(self) -> TracedSpend:
-        """What all attempts took of models."""
+        """The usage of models by all attempts."""
         return TracedSpend.of(self.lines)
 
     def in_brief(self) -> Iterator[LogLine]:
-        """The steps, and the trouble beside them that no step of the same invocation tells of."""
+        """The steps, and warnings and errors that no step of the same invocation reports."""
         told = {line.invocation for line in self.lines if line.step is not None and _fails_attempt(line)}
         for line in self.lines:
             error = line.text("level") in _ERRORS
@@ -196,7 +196,7 @@ class RequestTrace:
                 yield line
 
     def attempt_of(self, line: LogLine) -> AttemptTrace | None:
-        """Whose line it is; None of those that no attempt's worker wrote."""
+        """The attempt whose worker wrote the line; None if no worker did."""
         return self._owners.get(id(line))
 
     @cached_property
@@ -205,13 +205,13 @@ class RequestTrace:
 
 
 def askers(lines: Iterable[LogLine]) -> tuple[str, ...]:
-    """Who is named by the lines, in the order in which they are first."""
+    """The users of the lines, in order of appearance."""
     ordered = sorted(lines, key=_place)
     return tuple(dict.fromkeys(asker for line in ordered if (asker := line.asker)))
 
 
 def _place(line: LogLine) -> tuple[int, int, int]:
-    """Lines of the same millisecond stand in the order in which such things happen."""
+    """Lines of the same millisecond are sorted in the usual order of steps."""
     return line.at_ms, line.count("attempt"), _ORDER.get(line.step or "", len(_ORDER))
 
 
@@ -229,7 +229,7 @@ def _attempts(lines: Sequence[LogLine], *, cut: bool) -> Iterable[AttemptTrace]:
 
 
 def _is_of(line: LogLine, opening: LogLine, number: int) -> bool:
-    """Whether an attempt's worker wrote a line: within the same invocation, once the attempt had begun."""
+    """Whether an attempt's worker wrote a line: in the same invocation, after the attempt started."""
     if opening.invocation is None:
         return line.step != "attempt" and line.count("attempt") == number
     return line.invocation == opening.invocation and line.at_ms >= opening.at_ms and line.step != "attempt"
@@ -248,7 +248,7 @@ def _outcome(own: Sequence[LogLine], *, gone_on: bool) -> tuple[Outcome, str | N
 
 
 def _fails_attempt(line: LogLine) -> bool:
-    """Whether it tells of the attempt's own failure, not of something that it could do without."""
+    """Whether it reports the failure of the attempt, not of an optional dependency."""
     if line.step == "fault":
         return line.number("attempt") is not None and line.text("dependency") is None
     return line.step == "ended" or (line.step is None and line.text("level") in _ERRORS)

@@ -1,13 +1,12 @@
-"""``cicada retrieve``: a retrieval pipeline, as integrators run it."""
+"""``cicada retrieve``: run a retrieval pipeline."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from cicada.errors import CicadaError, RetrievalInvalid
@@ -15,7 +14,6 @@ from cicada.retrieval.pipelines.api import (
     DEFAULT_TIME_BUDGET_S,
     DEFAULT_TOP_K,
     MAX_TOP_K,
-    Facet,
     PipelineName,
     RetrievedDocument,
     RetrieveRequest,
@@ -24,63 +22,77 @@ from cicada.retrieval.pipelines.api import (
     parse_retrieve_request,
 )
 from cicada_cli.access import readable_by
-from cicada_cli.deployment import Deployment
+from cicada_cli.context import deployment_of
+from cicada_cli.deployment import INDEX, Deployment
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.grammar import Commands
 from cicada_cli.index import embedder_of, store_of
-from cicada_cli.output import complain, say, say_json
+from cicada_cli.output import complain, console, say_json, show_rows
 from cicada_cli.pipelines import pipelines_with
-from cicada_cli.shared_options import add_groups
+from cicada_cli.shared_options import add_filter, add_groups, add_index, add_json, add_metadata, as_whom
 from cicada_cli.text import clipped, counted, printable
 
 EXCERPT_CHARS = 200
+COLUMNS = ("#", "score", "place", "text")
+FACETS = ("field", "count", "value")
 SHOWN_FACET_VALUES = 20
-"""Of a field, how many values the terminal shows."""
+"""Values of a field that the terminal shows."""
 _SWITCHES = ("rerank", "query_expansion", "hyde", "captions")
 _FILTERS = {
-    "collection": ("collections", "only this collection"),
-    "episode": ("episodes", "only this episode"),
-    "speaker": ("speakers", "only what this character says"),
-    "source": ("sources", "only this document"),
-    "entity": ("entities", "only passages that name this"),
-    "entity_code": ("entity_codes", "only passages with this code"),
+    "collection": ("collections", "search this collection"),
+    "episode": ("episodes", "search this episode"),
+    "speaker": ("speakers", "search what this character says"),
+    "source": ("sources", "search this document"),
+    "entity": ("entities", "search passages that name this"),
+    "entity_code": ("entity_codes", "search passages with this code"),
 }
-"""Options that can be repeated, by the filter that they fill."""
+"""Filters that can be repeated: by option, the field of the request and the help."""
 
 
-def add_retrieve(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[argparse.Namespace], Exit],
-    add_filter: Callable[[argparse.ArgumentParser, str, str], None],
-    add_metadata: Callable[[argparse.ArgumentParser], None],
-    add_index: Callable[[argparse.ArgumentParser], None],
-) -> None:
-    """Add the command's grammar, its common options by the functions given."""
+def add_retrieve(commands: Commands) -> None:
+    """Add the command's parser."""
     parser = commands.add_parser(
         "retrieve",
-        help="retrieve by a pipeline",
-        description="Retrieve passages, or count what they name, by one of the pipelines.",
+        help="run a retrieval pipeline",
+        description="Run a retrieval pipeline over the index, as an integrator's function does.",
+        examples=(
+            'cicada retrieve "who locked the boathouse" --pipeline rerank --top-k 5',
+            "cicada retrieve --pipeline facets --facet entity_codes --collection manuals",
+        ),
     )
     add = parser.add_argument
-    add("query", nargs="?", default="", help="the question; `--pipeline facets` needs none")
-    add("--pipeline", choices=get_args(PipelineName), default="advanced", help="which stages (default: %(default)s)")
-    add("--search-type", choices=get_args(SearchType), default="hybrid", help="how to search (default: %(default)s)")
+    add("query", nargs="?", default="", metavar="QUERY", help="the question; optional with `--pipeline facets`")
+    add(
+        "--pipeline",
+        choices=get_args(PipelineName),
+        default="advanced",
+        metavar="PIPELINE",
+        help=f"{', '.join(get_args(PipelineName))} (default: %(default)s)",
+    )
+    add(
+        "--search-type",
+        choices=get_args(SearchType),
+        default="hybrid",
+        metavar="TYPE",
+        help=f"{', '.join(get_args(SearchType))} (default: %(default)s)",
+    )
     add(
         "--top-k",
         type=int,
         default=DEFAULT_TOP_K,
         metavar="N",
-        help=f"documents, 1 to {MAX_TOP_K} (default: %(default)s)",
+        help=f"maximum number of documents, 1 to {MAX_TOP_K} (default: %(default)s)",
     )
-    add("--min-score", type=float, default=0.0, metavar="SCORE", help="least score of a search's hit, 0 to 1")
-    add("--workflow-id", metavar="ID", help="only passages with this label")
+    add("--min-score", type=float, default=0.0, metavar="SCORE", help="minimum score of a hit, 0 to 1")
+    add("--workflow-id", metavar="ID", help="search passages with this label")
     for option, (_, told) in _FILTERS.items():
         add_filter(parser, f"--{option.replace('_', '-')}", told)
     add_metadata(parser)
     add_groups(parser)
-    add("--facet", action="append", metavar="FIELD", help="of the pipeline facets: a field to count; can be repeated")
+    add("--facet", action="append", metavar="FIELD", help="with the pipeline facets: field to count; can be repeated")
     for switch in _SWITCHES:
         name = switch.replace("_", "-")
-        add(f"--no-{name}", dest=f"enable_{switch}", action="store_false", help=f"leave {name.replace('-', ' ')} out")
+        add(f"--no-{name}", dest=f"enable_{switch}", action="store_false", help=f"skip {name.replace('-', ' ')}")
     add(
         "--time-budget",
         type=float,
@@ -88,18 +100,24 @@ def add_retrieve(
         metavar="S",
         help="seconds for all stages (default: %(default)s)",
     )
-    add("--json", action="store_true", help="the response as a JSON object")
+    add_json(parser)
     models = parser.add_argument_group("models")
-    models.add_argument("--reranker", metavar="ID", help="what judges passages (CICADA_RERANKER_MODEL_ID)")
+    models.add_argument("--reranker", metavar="ID", help="re-ranking model (CICADA_RERANKER_MODEL_ID)")
     models.add_argument(
-        "--expansion-model", metavar="ID", help="what writes other wordings (CICADA_EXPANSION_MODEL_ID)"
+        "--expansion-model", metavar="ID", help="model that expands queries (CICADA_EXPANSION_MODEL_ID)"
     )
     add_index(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_retrieve)
+
+
+def _retrieve(args: argparse.Namespace) -> Exit:
+    request = request_of(args)
+    deployment = deployment_of(args, as_whom(args, INDEX))
+    return retrieve(deployment, request, groups=args.groups, as_json=args.json, out=console())
 
 
 def request_of(args: argparse.Namespace) -> RetrieveRequest:
-    """The request that was typed.
+    """The request that the options describe.
 
     Raises:
         UsageError: a value is out of range.
@@ -129,9 +147,9 @@ def request_of(args: argparse.Namespace) -> RetrieveRequest:
 def retrieve(
     deployment: Deployment, request: RetrieveRequest, *, groups: tuple[str, ...] | None, as_json: bool, out: Console
 ) -> Exit:
-    """Run a pipeline over the deployment's index, in this process, and show what it found.
+    """Run a pipeline over the deployment's index in this process and show the result.
 
-    It reads what a member of some groups may, or everything for None.
+    ``groups`` limits it to what their members may read; None reads everything.
     """
     from cicada.index.reader import IndexReader
     from cicada.models.embedding_cache import CachingEmbedder
@@ -162,7 +180,7 @@ def retrieve(
 
 
 def show(response: RetrieveResponse, *, as_json: bool, out: Console) -> Exit:
-    """Show a response: on a terminal as a table, in a pipe a line each, or as JSON."""
+    """Show a response as a table, as lines or as JSON."""
     if as_json:
         say_json(response.model_dump(mode="json"))
         return Exit.DONE if response.success else Exit.FAILED
@@ -170,40 +188,36 @@ def show(response: RetrieveResponse, *, as_json: bool, out: Console) -> Exit:
         complain(f"{response.error.message} ({response.error.code})")
         return Exit.FAILED
     for lack in response.degraded:
-        complain(f"without {lack.stage} ({lack.code}): {lack.message}")
-    if out.is_terminal:
-        _show(response, out)
+        complain(f"skipped {lack.stage} ({lack.code}): {lack.message}")
+    if response.pipeline == "facets":
+        show_rows(FACETS, _facet_rows(response), out, numbers=("count",), piped=_facet_rows(response, every=True))
     else:
-        for line in _lines(response):
-            say(line)
+        for answer in response.semantic_answers if out.is_terminal else ():
+            out.print(Text(f"“{printable(answer.text)}”", style="bold"), Text(f"  {answer.score:.2f}", style="dim"))
+        show_rows(COLUMNS, _rows(response), out, numbers=("#", "score"), wide=("place", "text"), piped=_piped(response))
+    if out.is_terminal:
+        out.print(Text(_summary(response), style="dim"))
     return Exit.DONE
 
 
-def _show(response: RetrieveResponse, out: Console) -> None:
-    for answer in response.semantic_answers:
-        out.print(Text(f"“{printable(answer.text)}”", style="bold"), Text(f"  {answer.score:.2f}", style="dim"))
-    for facet in response.facets:
-        out.print(Text(f"{printable(facet.field)}: {counted(facet.unique, 'value')}", style="bold"))
-        for one in facet.values[:SHOWN_FACET_VALUES]:
-            out.print(Text(f"{one.count:>8,}  {printable(one.value)}"))
-    if response.documents:
-        out.print(_table(response))
-    out.print(Text(_summary(response), style="dim"))
-
-
-def _table(response: RetrieveResponse) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("#", justify="right", style="cyan")
-    table.add_column("score", justify="right")
-    table.add_column("where", ratio=2)
-    table.add_column("text", ratio=5)
+def _rows(response: RetrieveResponse) -> Iterator[Sequence[str | Text]]:
     for rank, document in enumerate(response.documents, start=1):
-        table.add_row(str(rank), f"{_ranked_by(document):.3f}", Text(_where(document)), _highlighted(document))
-    return table
+        yield str(rank), f"{_ranked_by(document):.3f}", _where(document), _highlighted(document)
+
+
+def _piped(response: RetrieveResponse) -> Iterator[Sequence[str]]:
+    for one in response.documents:
+        yield f"{_ranked_by(one):.6f}", one.id, _where(one), clipped(printable(one.content), EXCERPT_CHARS)
+
+
+def _facet_rows(response: RetrieveResponse, *, every: bool = False) -> Iterator[Sequence[str]]:
+    for facet in response.facets:
+        for one in facet.values if every else facet.values[:SHOWN_FACET_VALUES]:
+            yield facet.field, str(one.count), one.value
 
 
 def _ranked_by(document: RetrievedDocument) -> float:
-    """The score that put it where it is: the last stage's that has judged it."""
+    """The score that ranks the document: that of the last stage that scored it."""
     scores = (document.rerank_score, document.reranker_score, document.score)
     return next(score for score in scores if score is not None)
 
@@ -218,23 +232,6 @@ def _highlighted(document: RetrievedDocument) -> Text:
     return text
 
 
-def _lines(response: RetrieveResponse) -> list[str]:
-    """A document a line: score, passage, where, text; of the pipeline facets a value a line: field, count, value."""
-    if response.pipeline == "facets":
-        return [line for facet in response.facets for line in _facet_lines(facet)]
-    return [
-        "\t".join(
-            (f"{_ranked_by(one):.6f}", printable(one.id), _where(one), clipped(printable(one.content), EXCERPT_CHARS))
-        )
-        for one in response.documents
-    ]
-
-
-def _facet_lines(facet: Facet) -> list[str]:
-    name = printable(facet.field)
-    return [f"{name}\t{one.count}\t{printable(' '.join(one.value.split()))}" for one in facet.values]
-
-
 def _where(document: RetrievedDocument) -> str:
     page = None if document.metadata.page is None else f"page {document.metadata.page}"
     section = None if document.doc_type == "script" else document.metadata.section
@@ -246,12 +243,12 @@ def _summary(response: RetrieveResponse) -> str:
     if response.pipeline == "facets":
         found = counted(len(response.facets), "field")
     known = [use.cost_usd for use in response.model_uses if use.cost_usd is not None]
-    usd = f"${sum(known):.6f}" if len(known) == len(response.model_uses) else "cost not known"
+    usd = f"${sum(known):.6f}" if len(known) == len(response.model_uses) else "cost unknown"
     parts = [
         f"{found} in {counted(response.total, 'passage')}",
         f"version {printable(response.index_version)}",
-        *(f"searched for “{printable(query)}”" for query in response.queries_used[1:]),
-        *(["and by a made-up passage"] if response.hyde_used else []),
+        *(f"also searched “{printable(query)}”" for query in response.queries_used[1:]),
+        *(["and a hypothetical passage"] if response.hyde_used else []),
         " · ".join(f"{stage} {taken:.0f} ms" for stage, taken in response.timings_ms.items()),
         *([usd] if response.model_uses else []),
     ]

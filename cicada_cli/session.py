@@ -1,4 +1,4 @@
-"""A client on a thread of its own, so that the terminal's thread can wait for keys and for Ctrl-C."""
+"""A client on a thread of its own, so that the main thread can wait for keys and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Item = EventFrame | Status
 T = TypeVar("T")
 
 CANCEL_TIMEOUT_S = 5.0
-"""How long a cancelled answer may take to end, until it is left to itself."""
+"""How long to wait for the end of a cancelled answer."""
 
 
 class PendingAnswer:
-    """What comes of one question, and what happens to the connection meanwhile: iterated by the terminal's thread.
+    """The events of one question, and changes of the connection, for the main thread to iterate.
 
-    An interrupt while it waits loses nothing: iterating goes on where it was.
+    An interrupt while it waits loses nothing: iterating continues.
 
     Raises:
-        ClientError: while iterating, after the last event that could be had.
+        ClientError: while iterating, after the last event.
     """
 
     def __init__(self, cancel: Callable[[], object]) -> None:
@@ -48,19 +48,19 @@ class PendingAnswer:
         return item
 
     def put(self, item: Item | ClientError | None) -> None:
-        """Hand on an item; None is the last."""
+        """Add an item; None is the last."""
         self._items.put(item)
 
     def cancel(self) -> None:
-        """Ask for the answer's end; what comes until then is iterated as before."""
+        """Cancel the answer. Events until its end are still iterated."""
         self._cancel()
 
 
 class ClientSession:
-    """A client that is open as long as the block lasts. One question at a time."""
+    """A client that is open while the block runs. It asks one question at a time."""
 
     def __init__(self, url: str, token: str | TokenProvider | None) -> None:
-        """Take where to ask; nothing is opened yet."""
+        """The connection opens on first use."""
         self._client = CicadaClient(url, token=token, on_status=self._tell)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="cicada-session", daemon=True)
@@ -93,7 +93,7 @@ class ClientSession:
         """Ask a question.
 
         Raises:
-            InvalidQuestion: it breaks the protocol.
+            InvalidQuestion: the question is empty or too long.
         """
 
         async def begin() -> AnswerStream:
@@ -107,11 +107,11 @@ class ClientSession:
         return pending
 
     def profiles(self, work: Callable[[ProfilesClient], Coroutine[Any, Any, T]]) -> T:
-        """Do something with the user's profiles, and wait for it. Raises ClientError."""
+        """Run a call on the user's profiles and return its result. Raises ClientError."""
         return self._run(work(self._client.profiles)).result()
 
     def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:
-        """Answer what an answer asks to confirm, and wait for what becomes of it. Raises ClientError."""
+        """Confirm or decline a deletion and return the outcome. Raises ClientError."""
         return self._run(self._client.confirm(request_id, confirmation_id, accept=accept)).result()
 
     async def _read(self, stream: AnswerStream, pending: PendingAnswer) -> None:
@@ -130,7 +130,7 @@ class ClientSession:
         except TimeoutError:
             pending.put(None)
         except ClientError:
-            pass  # told to whoever iterates the answer
+            pass  # raised where the answer is iterated
 
     def _tell(self, status: Status) -> None:
         if self._pending is not None:

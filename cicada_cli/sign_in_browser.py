@@ -1,4 +1,4 @@
-"""How a browser brings the code of a sign-in back: to a port of this machine, or by hand."""
+"""Receives the authorization code of a sign-in: on a local port, or pasted by the user."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 from cicada_client.oauth import Attempt, IssuerRefused
 
 PORTS = (8741, 8742, 8743)
-"""Where the browser may come back to: issuers compare the address exactly, so deployments register these."""
+"""Ports of the redirect address. Issuers compare it exactly, so deployments register these three."""
 PATH = "/callback"
 WAIT_S = 300.0
-"""How long a sign-in may take: an authorization code is good for about as long."""
+"""How long to wait for a sign-in; an authorization code is valid for about as long."""
 
 _POLL_S = 0.25
 _REQUEST_TIMEOUT_S = 5.0
@@ -26,55 +26,55 @@ _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 class NoPort(Exception):
-    """All ports are taken."""
+    """All ports are in use."""
 
 
 class NoAnswer(Exception):
-    """The browser did not come back."""
+    """The browser did not return."""
 
 
 def redirect_uri(port: int) -> str:
-    """Where the browser comes back to."""
+    """The address that the browser returns to."""
     return f"http://localhost:{port}{PATH}"
 
 
 def code_of(fields: Mapping[str, str], attempt: Attempt) -> str:
-    """The code that an issuer sent back.
+    """The code in the issuer's response.
 
     Raises:
-        IssuerRefused: it sent an error, or the answer to another sign-in.
+        IssuerRefused: the response is an error, or belongs to another sign-in.
     """
     if "error" in fields:
         raise IssuerRefused(fields["error"], fields.get("error_description", ""))
     if fields.get("state") != attempt.state:
-        raise IssuerRefused("state mismatch", "the answer is of another sign-in; close other tabs and try again")
+        raise IssuerRefused("state mismatch", "the response belongs to another sign-in; close other tabs and try again")
     if not fields.get("code"):
-        raise IssuerRefused("the issuer sent no code back")
+        raise IssuerRefused("the issuer returned no code")
     return fields["code"]
 
 
 def pasted(text: str, attempt: Attempt) -> str:
-    """The code in what a user pasted: the address that the browser ended at, or the code alone.
+    """The code in a pasted text: the address that the browser shows, or the code alone.
 
     Raises:
-        IssuerRefused: as :func:`code_of`; or it is neither.
+        IssuerRefused: as :func:`code_of`; or the text is neither.
     """
     text = text.strip()
     if "?" in text or "://" in text:
         return code_of(_fields(urlsplit(text).query), attempt)
     if not text or any(character.isspace() for character in text):
-        raise IssuerRefused("that is neither a code nor the address that the browser ended at")
+        raise IssuerRefused("the pasted text is neither a code nor the address that the browser shows")
     return text
 
 
 class Callback:
-    """Listens on the first free port, on this machine only, for the browser to come back."""
+    """Listens on the first free port of the loopback interface for the browser to return."""
 
     def __init__(self, ports: Sequence[int] = PORTS) -> None:
         """Listen.
 
         Raises:
-            NoPort: all are taken.
+            NoPort: all are in use.
         """
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -88,14 +88,14 @@ class Callback:
                 continue
             self.redirect_uri = redirect_uri(port)
             return
-        raise NoPort(f"ports {', '.join(map(str, ports))} are taken")
+        raise NoPort(f"ports {', '.join(map(str, ports))} are in use")
 
     def serve(self, state: str, finish: Callable[[dict[str, str]], str | None]) -> None:
-        """Begin to answer the browser: finish the sign-in with the fields that it brings, and tell the user there.
+        """Start to serve the browser: finish the sign-in with the fields of its request, and show the result there.
 
         Args:
-            state: of the sign-in; what comes with another is left aside, for any page can send a browser here.
-            finish: takes the fields; returns what went wrong, None for nothing. Called once, in a thread.
+            state: of the sign-in; requests with another state are ignored, because any page can send a browser here.
+            finish: takes the fields and returns an error message or None. Called once, in a thread.
         """
         self._state, self._finish = state, finish
         for server in self._servers:
@@ -106,10 +106,10 @@ class Callback:
         """Wait until the sign-in is finished.
 
         Raises:
-            NoAnswer: the time is up.
+            NoAnswer: timed out.
         """
         if not self._over.wait(wait_s):
-            raise NoAnswer(f"the browser did not come back within {wait_s / 60:.0f} minutes")
+            raise NoAnswer(f"the browser did not return within {wait_s / 60:.0f} minutes")
 
     def close(self) -> None:
         """Stop listening."""
@@ -119,12 +119,12 @@ class Callback:
             server.server_close()
 
     def arrived(self, fields: dict[str, str]) -> str | None:
-        """Take what a browser brought; returns what is wrong with it."""
+        """Handle a request's fields; returns an error message or None."""
         with self._lock:
             if self._finish is None:
-                return "this sign-in is over already."
+                return "this sign-in has already ended."
             if fields.get("state") != self._state:
-                return "state mismatch: this is the answer to another sign-in. Go on with the newest one."
+                return "state mismatch: this is the response to another sign-in. Continue with the newest one."
             finish, self._finish = self._finish, None
             try:
                 return finish(fields)
@@ -132,12 +132,12 @@ class Callback:
                 self._finished = True
 
     def answered(self) -> None:
-        """A browser has been told; the wait is over if the sign-in is finished. Another's answer does not end it."""
+        """The browser was served. The wait ends if the sign-in is finished."""
         if self._finished:
             self._over.set()
 
     def _listen(self, port: int) -> list[_Server]:
-        """Servers for both addresses of this machine: a browser may ask either for ``localhost``."""
+        """Servers on both loopback addresses: a browser may resolve ``localhost`` to either."""
         handler = _handler(self)
         servers = [_Server(("127.0.0.1", port), handler)]
         try:
@@ -145,18 +145,18 @@ class Callback:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 servers[0].server_close()
-                raise  # a browser might bring the code to the program there
+                raise  # the browser could send the code to the program there
         return servers
 
 
 class _Server(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET
-    allow_reuse_address = sys.platform != "win32"  # there it would let two programs listen
+    allow_reuse_address = sys.platform != "win32"  # there, two programs could listen on one port
     daemon_threads = True
     block_on_close = False
 
     def handle_error(self, *_: Any) -> None:
-        """A browser that goes away is no event."""
+        """Ignore browsers that disconnect."""
 
 
 class _ServerV6(_Server):
@@ -171,7 +171,7 @@ def _handler(callback: Callback) -> type[http.server.BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             host = self.headers.get("Host", "").rpartition(":")[0]
             if parts.path != PATH or host not in _HOSTS:
-                self._say(404, "There is nothing here.")
+                self._say(404, "Not found.")
                 return
             problem = callback.arrived(_fields(parts.query))
             try:
@@ -195,7 +195,7 @@ def _handler(callback: Callback) -> type[http.server.BaseHTTPRequestHandler]:
             self.wfile.write(page)
 
         def log_message(self, *_: Any) -> None:
-            """The path has the code: it goes into no log."""
+            """Log nothing: the path has the code."""
 
     return Handler
 

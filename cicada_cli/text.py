@@ -12,22 +12,35 @@ UNSAFE = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # not seen: shorthand's and music's
     "\U000e0000-\U000e0fff]"  # tags and variation selectors: text that nobody sees
 )
-"""A regular expression of a character that could do something to a terminal, or hide in it."""
-_UNSAFE = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|{UNSAFE}")  # control sequences whole
+"""A regular expression of a character that controls a terminal or is invisible."""
+_UNSAFE = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|{UNSAFE}")  # whole control sequences
+_SIGNS = str.maketrans("✓✗·…→←–—“”‘’✎↺×", "+x-~><--\"\"''*@x")
+"""ASCII in place of our signs, for terminals whose encoding lacks them."""
 
 
 def printable(text: str) -> str:
-    """The text without what could do something to a terminal, or hide in it: nobody vouches for what a model writes."""
+    """The text without control characters and invisible characters: it may come from a model or a document."""
     return _UNSAFE.sub("", text)
 
 
+def encodable(text: str, encoding: str | None) -> str:
+    """The text with our signs replaced by ASCII if the encoding cannot represent the text."""
+    if text.isascii():
+        return text
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_SIGNS)
+    return text
+
+
 def one_line(text: str) -> str:
-    """The text fit for a line of several fields: it can begin no line and no field of its own."""
+    """The text as one field of a line: without line breaks and tabs."""
     return printable(" ".join(text.split()))
 
 
 def clipped(text: str, chars: int) -> str:
-    """The text on one line, cut with an ellipsis if it is longer than so many characters."""
+    """The text on one line, shortened with an ellipsis to at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars else line[: chars - 1].rstrip() + "…"
 

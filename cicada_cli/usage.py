@@ -1,4 +1,4 @@
-"""``cicada usage``: what users, groups and the deployment have used, against their limits."""
+"""``cicada usage``: usage of users, groups and the deployment, and their limits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.accounts import NamedUser, SettingsOfUse, add_tenant, add_user, records_of, user_named
-from cicada_cli.administration import READING, Runner, add_deployment
+from cicada_cli.administration import READING, add_deployment, administrative
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
+from cicada_cli.grammar import Commands
 from cicada_cli.limit_words import is_money, moment, quantity
-from cicada_cli.listing import show_rows
-from cicada_cli.output import complain, console, say_json
+from cicada_cli.output import complain, console, note, say_json, show_rows
+from cicada_cli.shared_options import add_json
 from cicada_cli.text import counted
 from cicada_cli.user_pool import UserPool, UserPoolFault
 
@@ -24,27 +25,30 @@ if TYPE_CHECKING:
     from cicada.usage.limits import Limits, LimitState
     from cicada.usage.records import DynamoDbUsageRecords, MonthOfUse, Overrides
 
-COLUMNS = ("account", "questions", "tokens", "USD", "tokens today", "USD today", "of its limits")
+COLUMNS = ("account", "questions", "tokens", "USD", "tokens today", "USD today", "of limits")
 DAYS = ("day", "tokens", "USD")
-LIMITS = ("limit", "used", "of", "left", "begins anew")
+LIMITS = ("limit", "used", "of", "left", "resets")
 _NUMBERS = frozenset({"questions", "tokens", "USD", "tokens today", "USD today", "used", "of", "left"})
 
 
-def add_usage(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
-    """Add the command to the grammar."""
+def add_usage(commands: Commands) -> None:
+    """Add the command's parser."""
     parser = commands.add_parser(
-        "usage", help="show what was used", description="Show what all users, or one, have used in a month."
+        "usage",
+        help="show what was used",
+        description="Show questions, tokens and cost of all users, or of one user, in a month.",
+        examples=("cicada usage", "cicada usage --user ada@example.com --month 2026-10"),
     )
     add_user(parser)
     add_tenant(parser)
-    parser.add_argument("--month", type=_month, metavar="YYYY-MM", help="the month, in UTC (default: this one)")
-    parser.add_argument("--json", action="store_true", help="a JSON object")
-    parser.set_defaults(run=run(_usage, READING))
+    parser.add_argument("--month", type=_month, metavar="YYYY-MM", help="month, in UTC (default: this month)")
+    add_json(parser)
+    parser.set_defaults(run=administrative(_usage, READING))
     add_deployment(parser, bucket=False)
 
 
 def utc_now() -> datetime:
-    """The time, with its zone."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
@@ -66,18 +70,18 @@ def _usage(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 @dataclass(frozen=True)
 class AccountOfUse:
-    """An account's use, and what is left of its limits."""
+    """An account's usage, and what is left of its limits."""
 
     account: Account
     told: str
-    """Whose it is, to people."""
+    """The account's name for people."""
     use: MonthOfUse
     limits: tuple[LimitState, ...]
     """Empty unless the month is the current one."""
     limits_known: bool = True
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The account as JSON data."""
         return {
             "account": self.account.kind,
             "name": self.account.name,
@@ -92,7 +96,7 @@ class AccountOfUse:
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads what accounts have used in a month, and holds it against their limits."""
+    """Reads the usage of accounts in a month and compares it with their limits."""
 
     records: DynamoDbUsageRecords
     overrides: Overrides
@@ -106,7 +110,7 @@ class Reading:
         return self.month == f"{self.now:%Y-%m}"
 
     def of_user(self, user: NamedUser, use: MonthOfUse | None = None) -> AccountOfUse:
-        """A user; ``use`` where it has been read."""
+        """The usage of a user; ``use`` if it has been read already."""
         from cicada.usage.accounts import user as account_of
 
         account = account_of(user.owner)
@@ -116,7 +120,7 @@ class Reading:
         return AccountOfUse(account, user.told, found, self._states(account, found, limits), limits is not None)
 
     def of_pools(self) -> Iterator[AccountOfUse]:
-        """The groups whose use is counted, and the deployment, if its is."""
+        """The usage of the limited groups, and of the deployment if it is limited."""
         from cicada.usage.accounts import Account, pool
 
         if self.settings is None:
@@ -127,7 +131,7 @@ class Reading:
                 found = self.records.month(
                     pool(account.kind, account.name, self.settings.limits.pool_shards), self.month
                 )
-                told = f"the group {account.name}" if account.name else "everybody"
+                told = f"group {account.name}" if account.name else "all users"
                 yield AccountOfUse(account, told, found, self._states(account, found, limits))
 
     def _states(self, account: Account, use: MonthOfUse, limits: Limits | None) -> tuple[LimitState, ...]:
@@ -176,7 +180,7 @@ def _all(args: argparse.Namespace, deployment: Deployment, reading: Reading) -> 
         return Exit.DONE
     out = console()
     if not users and out.is_terminal:
-        complain(f"nobody has asked anything in {reading.month}")
+        note(f"No questions were asked in {reading.month}.")
     else:
         show_rows(COLUMNS, (_row(one, reading) for one in (*users, *pools)), out, numbers=tuple(_NUMBERS))
     _warn(reading)
@@ -184,13 +188,13 @@ def _all(args: argparse.Namespace, deployment: Deployment, reading: Reading) -> 
 
 
 def _names(deployment: Deployment) -> dict[str, NamedUser]:
-    """The users of the pool by their subject, where there is one that may be read."""
+    """The users of the pool by subject; empty without a pool or the permission to read it."""
     if deployment.user_pool_id is None:
         return {}
     try:
         users = UserPool.of(deployment.aws, deployment.user_pool_id).users()
     except UserPoolFault as error:
-        complain(f"users are named by their subject: {error}")
+        complain(f"users are shown by subject, because the user pool cannot be read: {error}")
         return {}
     return {user.subject: NamedUser(user.subject, user.email, user.groups) for user in users}
 
@@ -205,7 +209,7 @@ def _row(one: AccountOfUse, reading: Reading) -> Sequence[str]:
         _usd(total.microusd),
         f"{today.day_tokens:,}" if today else "",
         _usd(today.day_microusd) if today else "",
-        ", ".join(map(_share, one.limits)) if one.limits_known else "not known",
+        ", ".join(map(_share, one.limits)) if one.limits_known else "unknown",
     )
 
 
@@ -235,11 +239,11 @@ def _one(args: argparse.Namespace, user: NamedUser, reading: Reading) -> Exit:
             out.print()
         show_rows(LIMITS, map(_limit_row, found.limits), out, numbers=("used", "of", "left"))
     if not found.limits_known:
-        complain("the limits are not known: they depend on the user's groups, or the stacks were not asked")
+        complain("the limits are unknown: they depend on the user's groups, or the stacks were not read")
     total = use.total
     if total.open:
         reserved = f"{total.reserved_tokens:,} tokens and ${_usd(total.reserved_microusd)}"
-        complain(f"{counted(total.open, 'question')} being answered; {reserved} are reserved for that, and counted")
+        complain(f"{counted(total.open, 'question')} being answered: the totals include {reserved} reserved for them")
     _warn(reading)
     return Exit.DONE
 
@@ -252,7 +256,7 @@ def _limit_row(limit: LimitState) -> Sequence[str]:
 
 def _warn(reading: Reading) -> None:
     if reading.overrides.stopped:
-        complain("no question is taken: `cicada limits start` ends that")
+        complain("questions are stopped: `cicada limits start` allows them again")
 
 
 def _counted(tokens: int, microusd: int) -> dict[str, Any]:

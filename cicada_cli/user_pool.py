@@ -1,4 +1,4 @@
-"""A deployment's user pool in Amazon Cognito, as an administrator sees it."""
+"""The user pool of a deployment in Amazon Cognito."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SYMBOLS = "-_.+"
 
 
 class UserPoolFault(Exception):
-    """AWS refused, or could not be reached; the message says what and why."""
+    """A call to Cognito failed; the message says which and why."""
 
 
 class UserUnknown(Exception):
-    """The pool has no such user."""
+    """The pool lacks the user."""
 
 
 class UserExists(Exception):
@@ -57,7 +57,7 @@ class PoolUser:
 
     @classmethod
     def of(cls, told: Mapping[str, Any], groups: Iterable[str] = ()) -> Self:
-        """A user as the API describes one."""
+        """A user from an API response."""
         attributes = {one["Name"]: one["Value"] for one in told.get("UserAttributes") or told.get("Attributes") or ()}
         return cls(
             username=told["Username"],
@@ -88,14 +88,14 @@ class UserPool:
 
     def groups(self) -> dict[str, str]:
         """The groups with their descriptions."""
-        with _faults("the groups could not be listed"):
+        with _faults("cannot list the groups"):
             pages = self._client.get_paginator("list_groups").paginate(**self._pool)
             return {one["GroupName"]: one.get("Description", "") for page in pages for one in page["Groups"]}
 
     def users(self) -> list[PoolUser]:
         """All users with their groups, the oldest first."""
         members = {group: self._members(group) for group in self.groups()}
-        with _faults("the users could not be listed"):
+        with _faults("cannot list the users"):
             pages = self._client.get_paginator("list_users").paginate(**self._pool)
             told = [one for page in pages for one in page["Users"]]
         users = [PoolUser.of(one, (group for group, of in members.items() if one["Username"] in of)) for one in told]
@@ -105,9 +105,9 @@ class UserPool:
         """A user by e-mail address or subject.
 
         Raises:
-            UserUnknown: there is none.
+            UserUnknown: the pool lacks this user.
         """
-        with _faults(f"{name} could not be looked up", UserNotFoundException=UserUnknown(name)):
+        with _faults(f"cannot look up {name}", UserNotFoundException=UserUnknown(name)):
             told = self._client.admin_get_user(**self._pool, Username=name)
             pages = self._client.get_paginator("admin_list_groups_for_user").paginate(
                 **self._pool, Username=told["Username"]
@@ -115,59 +115,59 @@ class UserPool:
             return PoolUser.of(told, (one["GroupName"] for page in pages for one in page["Groups"]))
 
     def create(self, email: str, password: str | None) -> None:
-        """Make a user: Cognito mails a temporary password, unless one is given, which nobody is told.
+        """Create a user. Cognito mails a temporary password, unless one is given.
 
         Raises:
-            UserExists: there is one.
+            UserExists: the pool has this user.
         """
         attributes = [{"Name": "email", "Value": email}, {"Name": "email_verified", "Value": "true"}]
         how: dict[str, Any] = {"DesiredDeliveryMediums": ["EMAIL"]}
         if password is not None:
             how = {"MessageAction": "SUPPRESS", "TemporaryPassword": password}
-        with _faults(f"{email} could not be added", UsernameExistsException=UserExists(email)):
+        with _faults(f"cannot add {email}", UsernameExistsException=UserExists(email)):
             self._client.admin_create_user(**self._pool, Username=email, UserAttributes=attributes, **how)
 
     def set_temporary_password(self, user: PoolUser, password: str) -> None:
-        """Replace the password by one that must be changed at the next sign-in."""
-        with _faults(f"the password of {user.email} could not be set"):
+        """Replace the password with one that must be changed at the next sign-in."""
+        with _faults(f"cannot set the password of {user.email}"):
             self._client.admin_set_user_password(
                 **self._pool, Username=user.username, Password=password, Permanent=False
             )
 
     def join(self, user: PoolUser, group: str) -> None:
         """Add a user to a group."""
-        with _faults(f"{user.email} could not be added to {group}"):
+        with _faults(f"cannot add {user.email} to {group}"):
             self._client.admin_add_user_to_group(**self._pool, Username=user.username, GroupName=group)
 
     def leave(self, user: PoolUser, group: str) -> None:
         """Remove a user from a group."""
-        with _faults(f"{user.email} could not be removed from {group}"):
+        with _faults(f"cannot remove {user.email} from {group}"):
             self._client.admin_remove_user_from_group(**self._pool, Username=user.username, GroupName=group)
 
     def disable(self, user: PoolUser) -> None:
-        """Let a user have no more tokens."""
-        with _faults(f"{user.email} could not be disabled"):
+        """Disable a user, who then gets no new tokens."""
+        with _faults(f"cannot disable {user.email}"):
             self._client.admin_disable_user(**self._pool, Username=user.username)
 
     def sign_out(self, user: PoolUser) -> int:
-        """End a user's refresh tokens. Returns when, by AWS's clock, in epoch seconds."""
-        with _faults(f"{user.email} could not be signed out"):
+        """Revoke a user's refresh tokens. Returns the time by AWS's clock, in epoch seconds."""
+        with _faults(f"cannot sign out {user.email}"):
             answer = self._client.admin_user_global_sign_out(**self._pool, Username=user.username)
         return _answered_at(answer)
 
     def delete(self, user: PoolUser) -> None:
         """Delete a user."""
-        with _faults(f"{user.email} could not be deleted"):
+        with _faults(f"cannot delete {user.email}"):
             self._client.admin_delete_user(**self._pool, Username=user.username)
 
     def _members(self, group: str) -> set[str]:
-        with _faults(f"the users of {group} could not be listed"):
+        with _faults(f"cannot list the users of {group}"):
             pages = self._client.get_paginator("list_users_in_group").paginate(**self._pool, GroupName=group)
             return {one["Username"] for page in pages for one in page["Users"]}
 
 
 def temporary_password() -> str:
-    """One that any policy of a user pool takes."""
+    """A random password that meets every password policy of a user pool."""
     while True:
         drawn = "".join(secrets.choice(_LETTERS + _DIGITS + _SYMBOLS) for _ in range(PASSWORD_CHARS))
         kinds = (str.isupper, str.islower, str.isdigit, _SYMBOLS.__contains__)
@@ -176,14 +176,14 @@ def temporary_password() -> str:
 
 
 def _answered_at(answer: Mapping[str, Any]) -> int:
-    """When AWS answered: its clock stamps the tokens too."""
+    """The time of the response, by the clock that stamps the tokens."""
     told = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     return int(time.time()) if told is None else int(parsedate_to_datetime(told).timestamp())
 
 
 @contextmanager
 def _faults(what: str, **known: Exception) -> Iterator[None]:
-    """Tell the SDK's errors as ours: those that are known by their code, and all others as :class:`UserPoolFault`."""
+    """Raise the SDK's errors as ours: ``known`` ones by their code, all others as :class:`UserPoolFault`."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

@@ -1,4 +1,4 @@
-"""``cicada users``: who may sign in to a deployment with a user pool, and whose access ends."""
+"""``cicada users``: manage the users of a deployment with a Cognito user pool."""
 
 from __future__ import annotations
 
@@ -8,74 +8,121 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from cicada_cli.administration import CHANGING, Runner, add_deployment, recorded, subject_of, table_client
+from cicada_cli.administration import (
+    CHANGING,
+    add_deployment,
+    administrative,
+    recorded,
+    subject_of,
+    table_client,
+)
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
-from cicada_cli.output import say, say_json
+from cicada_cli.grammar import Commands
+from cicada_cli.near_names import did_you_mean
+from cicada_cli.output import console, say, say_json, show_list
+from cicada_cli.shared_options import add_json, add_json_lines
 from cicada_cli.user_pool import PoolUser, UserExists, UserPool, temporary_password
 
 if TYPE_CHECKING:
     from cicada.revocation import Revocations
 
 DEFAULT_GROUP = "users"
-"""Where a new user goes if no group is named and the pool has this one."""
+"""The group of a new user if none is named and the pool has this one."""
+USERS = ("e-mail", "state", "groups", "subject")
+GROUPS = ("group", "description")
 
 
-def add_users(commands: argparse._SubParsersAction[argparse.ArgumentParser], run: Runner) -> None:
-    """Add the commands to the grammar."""
-    users = commands.add_parser("users", help="manage users", description="Manage the users of a deployment.")
-    actions = users.add_subparsers(dest="action", required=True, metavar="ACTION")
+def add_users(commands: Commands) -> None:
+    """Add the command's parsers."""
+    users = commands.add_parser(
+        "users",
+        help="add, list and remove users",
+        description="Manage the users of a deployment with a Cognito user pool.",
+        examples=("cicada users list", "cicada users add ada@example.com --group users --group admins"),
+    )
+    actions = users.add_subparsers(dest="action", required=True, metavar="COMMAND")
 
-    adding = actions.add_parser("add", help="add a user", description="Add a user, who is mailed a first password.")
-    adding.add_argument("email", metavar="EMAIL", help="the user's e-mail address")
+    adding = actions.add_parser(
+        "add",
+        help="add a user",
+        description="Add a user. Cognito mails the user a first password.",
+        examples=(
+            "cicada users add ada@example.com --group users --group admins",
+            "cicada users add ada@example.com --password-once    # prints the password instead",
+        ),
+    )
+    adding.add_argument("email", metavar="EMAIL", help="e-mail address of the user")
     adding.add_argument(
         "--group",
         action="append",
         metavar="GROUP",
-        help=f"a group; can be repeated (default: {DEFAULT_GROUP})",
+        help=f"group of the user; can be repeated (default: {DEFAULT_GROUP})",
     )
     adding.add_argument(
-        "--password-once", action="store_true", help="print the first password in place of mailing it; it is shown once"
+        "--password-once", action="store_true", help="print the first password once, instead of mailing it"
     )
-    adding.set_defaults(run=run(_add, CHANGING))
+    adding.set_defaults(run=administrative(_add, CHANGING))
 
-    listing = actions.add_parser("list", help="list users", description="List the users with their groups.")
-    listing.set_defaults(run=run(_list, CHANGING))
+    listing = actions.add_parser(
+        "list",
+        help="list users",
+        description="List the users with their groups.",
+        examples=("cicada users list", "cicada users list --json | jq -r .email"),
+    )
+    listing.set_defaults(run=administrative(_list, CHANGING))
 
-    removing = actions.add_parser("remove", help="remove a user", description="Delete a user; access ends at once.")
-    removing.add_argument("email", metavar="EMAIL", help="the user's e-mail address")
-    removing.set_defaults(run=run(_remove, CHANGING))
+    removing = actions.add_parser(
+        "remove",
+        help="remove a user",
+        description="Delete a user. Access ends immediately.",
+        examples=("cicada users remove ada@example.com",),
+    )
+    removing.add_argument("email", metavar="EMAIL", help="e-mail address of the user")
+    removing.set_defaults(run=administrative(_remove, CHANGING))
 
     grouping = actions.add_parser(
-        "groups", help="show or change groups", description="List the groups, or show and change those of a user."
+        "groups",
+        help="show or change groups",
+        description="List the groups of the pool, or show and change the groups of a user.",
+        examples=("cicada users groups", "cicada users groups ada@example.com --add admins"),
     )
-    grouping.add_argument("email", metavar="EMAIL", nargs="?", help="the user's e-mail address")
-    grouping.add_argument("--add", action="append", default=[], metavar="GROUP", help="add to this group")
-    grouping.add_argument("--remove", action="append", default=[], metavar="GROUP", help="remove from this group")
-    grouping.set_defaults(run=run(_groups, CHANGING))
+    grouping.add_argument("email", metavar="EMAIL", nargs="?", help="e-mail address of the user")
+    grouping.add_argument("--add", action="append", default=[], metavar="GROUP", help="add the user to this group")
+    grouping.add_argument(
+        "--remove",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="remove the user from this group",
+    )
+    grouping.set_defaults(run=administrative(_groups, CHANGING))
 
     revoking = actions.add_parser(
-        "revoke", help="end a user's sign-ins", description="Sign a user out everywhere; the user may sign in again."
+        "revoke",
+        help="end a user's sign-ins",
+        description="Sign a user out everywhere. The user can sign in again.",
+        examples=("cicada users revoke ada@example.com",),
     )
-    revoking.add_argument("user", metavar="USER", help="the user's e-mail address, or the subject of the tokens")
-    revoking.set_defaults(run=run(_revoke, CHANGING))
+    revoking.add_argument("user", metavar="USER", help="e-mail address of the user, or subject of the tokens")
+    revoking.set_defaults(run=administrative(_revoke, CHANGING))
 
-    for parser in actions.choices.values():
-        parser.add_argument("--json", action="store_true", help="a JSON object, or a list of them")
+    for name, parser in actions.choices.items():
+        (add_json_lines if name in ("list", "groups") else add_json)(parser)
         add_deployment(parser, bucket=True)
 
 
 def revocations_of(deployment: Deployment) -> Revocations:
-    """Where a deployment notes whose tokens it refuses."""
+    """The deployment's records of revoked tokens."""
     from cicada.revocation import DynamoDbRevocations
 
     return DynamoDbRevocations(table_client(deployment), deployment.requests_table)
 
 
 def refuse_tokens(deployment: Deployment, subject: str, user: PoolUser | None) -> int:
-    """Refuse a subject's tokens that were issued up to now, and end those of the pool. Returns when, in epoch seconds.
+    """Revoke a subject's tokens issued up to now, and end its sessions in the pool. Returns the time in epoch seconds.
 
-    The pool answers by the clock that stamps its tokens. Another issuer's may be ahead.
+    The time is the pool's, whose clock stamps its tokens. The clock of another issuer may be ahead.
     """
     from cicada.defaults import CLOCK_LEEWAY_S
 
@@ -86,8 +133,8 @@ def refuse_tokens(deployment: Deployment, subject: str, user: PoolUser | None) -
 
 def _pool(deployment: Deployment) -> UserPool:
     if deployment.user_pool_id is None:
-        who = "nobody signs in" if not deployment.wants_sign_in else f"its users are those of {deployment.issuer}"
-        raise UsageError(f"the deployment has no user pool: {who}")
+        why = "it has no sign-in" if not deployment.wants_sign_in else f"its users sign in at {deployment.issuer}"
+        raise UsageError(f"the deployment has no user pool: {why}")
     return UserPool.of(deployment.aws, deployment.user_pool_id)
 
 
@@ -96,7 +143,7 @@ def _pool(deployment: Deployment) -> UserPool:
 
 def _add(args: argparse.Namespace, deployment: Deployment) -> Exit:
     if args.email.count("@") != 1 or any(character.isspace() for character in args.email):
-        raise UsageError(f"{args.email} is not an e-mail address")
+        raise UsageError(f"invalid e-mail address '{args.email}'")
     pool = _pool(deployment)
     groups = _known_groups(pool, args.group)
     password = temporary_password() if args.password_once else None
@@ -123,7 +170,7 @@ def _add(args: argparse.Namespace, deployment: Deployment) -> Exit:
 
 
 def _renewed(pool: UserPool, user: PoolUser, password: str) -> str | None:
-    """Give a user who has never signed in another first password; one who has keeps the own."""
+    """Replace the first password of a user who has never signed in. Other users keep their own password."""
     if not user.invited:
         return None
     pool.set_temporary_password(user, password)
@@ -131,47 +178,50 @@ def _renewed(pool: UserPool, user: PoolUser, password: str) -> str | None:
 
 
 def _told(user: PoolUser, deployment: Deployment, *, added: bool, password: str | None) -> list[str]:
-    groups = f", in {', '.join(user.groups)}" if user.groups else ""
-    lines = [f"{'Added' if added else 'Already there:'} {user.email}{groups}."]
+    groups = f" (groups: {', '.join(user.groups)})" if user.groups else ""
+    lines = [f"{'Added' if added else 'Already exists:'} {user.email}{groups}."]
     if password is not None:
-        lines += [f"First password, shown once: {password}", "It is changed at the first sign-in, within seven days."]
+        lines += [f"First password, shown once: {password}", "The user must change it within seven days."]
     elif added:
-        lines.append("A first password is on its way by e-mail.")
+        lines.append("Cognito mails the first password to the user.")
     if not user.enabled:
         return [
             *lines,
-            f"The user is disabled, as by an interrupted removal: `cicada users remove {user.email}` ends it.",
+            f"The user is disabled. If a removal was interrupted, `cicada users remove {user.email}` completes it.",
         ]
     page = f" --page {deployment.page}" if deployment.page else ""
     return [*lines, f"Sign in: cicada login{page}"]
 
 
 def _list(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    users = _pool(deployment).users()
-    if args.json:
-        say_json([described(user) for user in users])
-        return Exit.DONE
-    for user in users:
-        say("\t".join((user.email, _state(user), ", ".join(user.groups), user.subject)))
+    show_list(
+        USERS,
+        _pool(deployment).users(),
+        row=lambda user: (user.email, _state(user), ", ".join(user.groups), user.subject),
+        data=described,
+        as_json=args.json,
+        out=console(),
+        empty="The pool has no users. `cicada users add EMAIL` adds one.",
+    )
     return Exit.DONE
 
 
 def _remove(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    """Delete a user. In this order, what was interrupted can be completed: the subject is known until the end."""
+    """Delete a user. The order of the steps allows an interrupted removal to be completed."""
     pool = _pool(deployment)
     user = pool.user(args.email)
     with recorded(deployment, "user_removed", _recorded_as(user.subject)):
         pool.disable(user)
         revocations_of(deployment).revoke(user.subject, up_to=pool.sign_out(user))
         pool.delete(user)
-    return _done(args, f"Removed {user.email}; tokens up to now are refused.", described(user) | {"removed": True})
+    return _done(args, f"Removed {user.email}. Their tokens are revoked.", described(user) | {"removed": True})
 
 
 def _groups(args: argparse.Namespace, deployment: Deployment) -> Exit:
     pool = _pool(deployment)
     if args.email is None:
         if args.add or args.remove:
-            raise UsageError("an e-mail address is required: cicada users groups EMAIL --add GROUP")
+            raise UsageError("missing e-mail address: cicada users groups EMAIL --add GROUP")
         return _list_groups(args, pool)
     _known_groups(pool, [*args.add, *args.remove])
     user = pool.user(args.email)
@@ -183,32 +233,35 @@ def _groups(args: argparse.Namespace, deployment: Deployment) -> Exit:
             for group in args.remove:
                 pool.leave(user, group)
         user = pool.user(args.email)
-    when = " A token has them from its next refresh on." if args.add or args.remove else ""
-    told = f"{user.email}: {', '.join(user.groups) or 'in no group'}.{when}"
+    when = " The change takes effect when the user's token is refreshed." if args.add or args.remove else ""
+    told = f"{user.email}: {', '.join(user.groups) or 'no groups'}.{when}"
     return _done(args, told, described(user))
 
 
 def _list_groups(args: argparse.Namespace, pool: UserPool) -> Exit:
-    found = sorted(pool.groups().items())
-    if args.json:
-        say_json([{"group": name, "description": description} for name, description in found])
-        return Exit.DONE
-    for name, description in found:
-        say(f"{name}\t{description}".rstrip())
+    show_list(
+        GROUPS,
+        sorted(pool.groups().items()),
+        row=lambda group: group,
+        data=lambda group: dict(zip(GROUPS, group, strict=True)),
+        as_json=args.json,
+        out=console(),
+        empty="The pool has no groups.",
+    )
     return Exit.DONE
 
 
 def _revoke(args: argparse.Namespace, deployment: Deployment) -> Exit:
-    """End a user's sign-ins; of an issuer of the deployer's, the subject's tokens alone."""
+    """End a user's sign-ins. With an issuer of your own, only the subject's tokens are revoked."""
     if not deployment.wants_sign_in:
-        raise UsageError("nobody signs in to this deployment")
+        raise UsageError("this deployment has no sign-in")
     subject, user = subject_of(deployment, args.user)
     with recorded(deployment, "user_revoked", _recorded_as(subject)) as change:
         up_to = refuse_tokens(deployment, subject, user)
         change.note(refusedUpTo=up_to)
-    told = f"Tokens of {args.user} up to now are refused."
+    told = f"Revoked the tokens of {args.user}."
     if deployment.user_pool_id is not None:  # Cognito does not end the cookie of its own pages
-        told += " A browser may sign in again without the password for an hour after its last sign-in."
+        told += " A browser can sign in again without the password for an hour after the last sign-in."
     return _done(args, told, {"subject": subject, "refusedUpTo": up_to})
 
 
@@ -217,11 +270,11 @@ def _recorded_as(subject: str) -> str:
     return f"user/{subject}"
 
 
-# --- what is shown ---
+# --- output ---
 
 
 def described(user: PoolUser) -> dict[str, Any]:
-    """A user as plain data."""
+    """A user as JSON data."""
     return {
         "email": user.email,
         "subject": user.subject,
@@ -247,14 +300,15 @@ def _done(args: argparse.Namespace, told: str, data: dict[str, Any]) -> Exit:
 
 
 def _known_groups(pool: UserPool, asked: Sequence[str] | None) -> list[str]:
-    """The groups that were asked for; the usual one, where the pool has it, if none was.
+    """The named groups, or the default group if none is named and the pool has it.
 
     Raises:
-        UsageError: the pool does not have one of them.
+        UsageError: the pool lacks a named group.
     """
     known = pool.groups()
     if asked is None:
         return [DEFAULT_GROUP] if DEFAULT_GROUP in known else []
     if missing := [group for group in asked if group not in known]:
-        raise UsageError(f"there is no group {', '.join(missing)}; the pool has {', '.join(sorted(known)) or 'none'}")
+        near = did_you_mean(missing[0], known) or f" The pool has {', '.join(sorted(known)) or 'no groups'}."
+        raise UsageError(f"unknown group {', '.join(missing)}.{near}")
     return list(asked)

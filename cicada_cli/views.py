@@ -1,9 +1,10 @@
-"""How an answer is shown while it arrives: for machines, for pipes, and live on a terminal."""
+"""How an answer is shown as it arrives: for programs, in pipes, and live on a terminal."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol, Self
+from collections.abc import Iterator
+from typing import Literal, Protocol, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +19,6 @@ from cicada_cli.report import (
     change_lines,
     ending_lines,
     query_line,
-    route_line,
     source_lines,
     verdict_lines,
     withdrawn_text,
@@ -35,42 +35,45 @@ from cicada_client import (
     UnknownEvent,
 )
 
+Listed = Literal["cited", "all", "none"]
+"""Which sources are listed after the answer."""
 REFRESHES_PER_S = 12
 _FREE_LINES = 4
-"""Lines of the screen that live text leaves free."""
+"""Lines of the screen below the live text."""
 _REASON_CHARS = 80
 _DOING = {
-    "hybrid": "searching, in earlier answers too",
-    "cag": "looking in earlier answers",
+    "hybrid": "searching the corpus and earlier answers",
+    "rag": "searching the corpus",
+    "cag": "searching earlier answers",
     "direct": "thinking",
-    "profile_agent": "reading the profile",
+    "profile_agent": "reading your profiles",
     "theory_agent": "weighing the evidence",
 }
-"""What each strategy does first; the others search."""
+"""What each strategy does first."""
 
 
 class View(Protocol):
-    """Shows one answer as long as its block lasts."""
+    """Shows one answer while its block runs."""
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start."""
         ...
 
     def __exit__(self, *raised: object) -> None:
-        """Leave everything as it should stay."""
+        """Print what stays on the screen."""
         ...
 
     def show(self, item: EventFrame | Status) -> None:
-        """Show what has come."""
+        """Show an event, or a change of the connection."""
         ...
 
     def note(self, text: str) -> None:
-        """Say something that is not of the answer."""
+        """Show a remark that is not part of the answer."""
         ...
 
 
-def view_for(out: Console, *, as_json: bool, sources: bool) -> View:
-    """Choose by what is wanted and where it goes."""
+def view_for(out: Console, *, as_json: bool, sources: Listed) -> View:
+    """The view for an output: JSON, live on a terminal, or plain."""
     if as_json:
         return JsonLines()
     if out.is_terminal and not out.is_dumb_terminal:
@@ -79,18 +82,18 @@ def view_for(out: Console, *, as_json: bool, sources: bool) -> View:
 
 
 def width_of(out: Console) -> int | None:
-    """The terminal's width in cells; None for a pipe, which has none."""
+    """The terminal's width in cells; None for a pipe."""
     return out.width if out.is_terminal else None
 
 
 class JsonLines:
-    """One event a line, as the server sent it; nothing else on standard output."""
+    """Prints each event as the server sent it, one per line."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Nothing is left to say."""
+        """Nothing is left to print."""
 
     def show(self, item: EventFrame | Status) -> None:
         """Print an event."""
@@ -98,16 +101,16 @@ class JsonLines:
             say_json(item.raw, flush=True)
 
     def note(self, text: str) -> None:
-        """Say it on standard error."""
+        """Print it on standard error."""
         complain(text)
 
 
 class PeopleView:
-    """What the views for people share: they follow the events, and print what stays at the end."""
+    """Shared by the views for people: they follow the events and print the answer at the end."""
 
-    answer: Answer | None = None  # what came of it; None while the block lasts, and where no event came
+    answer: Answer | None = None  # None while the block runs, and if no event arrived
 
-    def __init__(self, out: Console, *, sources: bool) -> None:
+    def __init__(self, out: Console, *, sources: Listed) -> None:
         self._out = out
         self._sources = sources
         self._tail: RequestTail | None = None
@@ -116,7 +119,7 @@ class PeopleView:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Print the answer, whole or as far as it came."""
+        """Print the answer, complete or as far as it was written."""
         if self._tail is None:
             return
         answer = self.answer = self._tail.answer()
@@ -131,12 +134,15 @@ class PeopleView:
             return
         if answer.query:
             self.print_lines(query_line(answer.query), Text())
-        if self._sources and answer.sources:
-            self.print_lines(*source_lines(answer, width=width_of(self._out)), Text())
+        if self._sources != "none" and (lines := [*self._source_lines(answer)]):
+            self.print_lines(*lines, Text())
         self.print_lines(*ending_lines(answer))
 
+    def _source_lines(self, answer: Answer) -> Iterator[Text]:
+        return source_lines(answer, width=width_of(self._out), every=self._sources == "all")
+
     def show(self, item: EventFrame | Status) -> None:
-        """Follow what comes."""
+        """Apply and show an event."""
         if isinstance(item, Status):
             self.show_status(item)
             return
@@ -156,15 +162,15 @@ class PeopleView:
 
     @abstractmethod
     def show_status(self, status: Status) -> None:
-        """Show what the connection does."""
+        """Show a change of the connection."""
 
     @abstractmethod
     def show_withdrawn(self, text: str) -> None:
-        """Show that this text, shown before, is not of the answer; "" where it may not be shown again either."""
+        """Show that earlier text was withdrawn; "" if the text must not be shown again."""
 
     @abstractmethod
     def show_fallback(self, words: str) -> None:
-        """Show that another strategy answers now, and why."""
+        """Show that another strategy continues, and why."""
 
     @abstractmethod
     def show_event(self, frame: EventFrame) -> None:
@@ -172,7 +178,7 @@ class PeopleView:
 
     @abstractmethod
     def note(self, text: str) -> None:
-        """Say something that is not of the answer."""
+        """Show a remark that is not part of the answer."""
 
     def print_lines(self, *lines: RenderableType) -> None:
         """Print lines that stay."""
@@ -181,32 +187,32 @@ class PeopleView:
 
 
 class PlainView(PeopleView):
-    """For pipes and files: the answer once it is whole, so that no withdrawn text is in it; the rest on stderr."""
+    """For pipes and files: prints the complete answer, without withdrawn text. Remarks go to standard error."""
 
     def show_status(self, status: Status) -> None:
-        """Say that the connection is lost, once for several failures in a row."""
+        """Report a lost connection, once for several failures in a row."""
         if status.state == "waiting" and status.failures == 1:
-            self.note(f"connection lost, trying again: {status.reason}")
+            self.note(f"connection lost, reconnecting: {status.reason}")
 
     def show_withdrawn(self, text: str) -> None:
-        """Nothing was printed that could be withdrawn."""
+        """Nothing was printed yet."""
 
     def show_fallback(self, words: str) -> None:
-        """Say it on standard error."""
+        """Print it on standard error."""
         self.note(words)
 
     def show_event(self, frame: EventFrame) -> None:
-        """Nothing is shown before the answer is whole."""
+        """Nothing is shown before the answer is complete."""
 
     def note(self, text: str) -> None:
-        """Say it on standard error."""
+        """Print it on standard error."""
         complain(text)
 
 
 class LiveView(PeopleView):
-    """For a terminal: the answer's latest lines as they are written, then the whole of it."""
+    """For terminals: shows the latest lines as they are written, then the complete answer."""
 
-    def __init__(self, out: Console, *, sources: bool) -> None:
+    def __init__(self, out: Console, *, sources: Listed) -> None:
         super().__init__(out, sources=sources)
         self._doing = "asking"
         self._trouble = ""
@@ -218,36 +224,35 @@ class LiveView(PeopleView):
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Put the whole answer in the place of its live lines."""
+        """Replace the live lines with the complete answer."""
         self._live.stop()
         super().__exit__(*raised)
 
     def show_status(self, status: Status) -> None:
-        """Show what the connection does beside what the answer does."""
+        """Show the state of the connection beside the progress of the answer."""
         match status.state:
             case "waiting":
-                self._trouble = f"connection lost, trying again: {status.reason}"
+                self._trouble = f"connection lost, reconnecting: {status.reason}"
             case "connecting":
                 self._trouble = "reconnecting" if status.failures else "connecting"
             case "connected" | "idle":
                 self._trouble = ""
 
     def show_withdrawn(self, text: str) -> None:
-        """Leave the text on the screen, struck out; of a blocked answer nothing."""
-        self.print_lines(withdrawn_text(text) if text else Text("What was written is withdrawn.", style="dim"))
+        """Leave the text on the screen, struck out, unless the answer was blocked."""
+        self.print_lines(withdrawn_text(text) if text else Text("The text above was withdrawn.", style="dim"))
 
     def show_fallback(self, words: str) -> None:
-        """Say it below what was withdrawn."""
+        """Print it below the withdrawn text."""
         self.print_lines(Text(printable(f"↺ {words}"), style="yellow"), Text())
 
     def show_event(self, frame: EventFrame) -> None:
-        """Show the phase that the answer is in."""
+        """Show the progress of the answer."""
         match frame.event:
-            case Accepted() as accepted:
-                self.print_lines(route_line(accepted), Text())
-                self._doing = "waiting for an answer"
+            case Accepted():
+                self._doing = "waiting"
             case Attempt(strategy=strategy):
-                self._doing = _DOING.get(strategy, "searching")
+                self._doing = _DOING.get(strategy, "working")
             case Sources() as sources:
                 self._doing = _reading(sources)
             case Chunk():
@@ -258,7 +263,7 @@ class LiveView(PeopleView):
                 pass
 
     def note(self, text: str) -> None:
-        """Say it above the live lines."""
+        """Print it above the live lines."""
         self.print_lines(Text(printable(text), style="yellow"))
 
     def _picture(self) -> RenderableType:
@@ -273,34 +278,34 @@ class LiveView(PeopleView):
 
 
 def _reading(sources: Sources) -> str:
-    """What is done with what was found."""
+    """What the strategy does with the sources."""
     if sources.offered:
         return "answering without sources"
     if sources.reused is not None and sources.reused.use == "answer":
-        return "giving an earlier answer again"
+        return "repeating an earlier answer"
     reading = f"reading {counted(len(sources.sources), 'source')}"
-    return f"{reading}, the best of {counted(sources.searched, 'passage')}" if sources.searched else reading
+    return f"{reading} of {counted(sources.searched, 'passage')} searched" if sources.searched else reading
 
 
 def _fallback_words(event: ClientEvent, *, withdrawn: bool) -> str:
-    what = "What it wrote is withdrawn; " if withdrawn else ""
+    what = "Its text is withdrawn. " if withdrawn else ""
     if isinstance(event, Fallback):
-        next_one = f"{event.to} answers now" if event.to != event.from_ else f"{event.to} begins anew"
+        next_one = f"Trying {event.to}" if event.to != event.from_ else f"Starting {event.to} again"
         return f"{event.from_} failed: {event.reason} {what}{next_one}."
-    return f"{what}the answer begins anew.".capitalize()
+    return f"{'The text is withdrawn. ' if withdrawn else ''}The answer starts again."
 
 
 def refusal_words(error: ClientError) -> str:
-    """What to tell of a question that was not answered."""
+    """The message for a refused question."""
     if isinstance(error, RequestRefused) and error.limit is not None:
         return f"{limit_words(error.limit)} ({error.code})"
     return str(error)
 
 
-def failure_words(event: ClientEvent) -> str:
-    """What to tell of a terminal event that is no answer."""
+def failure_words(event: ClientEvent, near: str = "") -> str:
+    """The message for a request that ended with an error; ``near`` suggests names for unknown ones."""
     if isinstance(event, Failed):
-        again = " Asking again can help." if event.retryable and "again" not in event.message else ""
-        return f"{event.message}{again} ({event.code})"
+        again = " Try again." if event.retryable and "again" not in event.message else ""
+        return f"{event.message}{near}{again} ({event.code})"
     fields = event.fields if isinstance(event, UnknownEvent) else {}
     return f"{fields.get('message', 'The answer failed.')} ({fields.get('code', event.type)})"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cicada_cli.aws import Aws
+from cicada_cli.context import deployment_of
 from cicada_cli.credentials import token_source
 from cicada_cli.deployment import DEFAULT_STACK_PREFIX, LOCAL_REGION, LOCAL_SETTINGS, Deployment
 from cicada_cli.doctor.findings import Status, worst
 from cicada_cli.exits import Exit, UsageError
+from cicada_cli.grammar import Commands
 from cicada_cli.output import say, say_json
+from cicada_cli.shared_options import add_connection, add_json
 
 if TYPE_CHECKING:
     from cicada.index.ports import ObjectStore
@@ -29,16 +31,13 @@ PREFIX_VARIABLE = "CICADA_STACK_PREFIX"
 _OWN_PROJECT = Path(__file__).resolve().parents[2]
 
 
-def add_doctor(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    run: Callable[[argparse.Namespace], Exit],
-    add_connection: Callable[[argparse.ArgumentParser], None],
-) -> None:
-    """Add the command to the grammar; ``run`` carries it out."""
+def add_doctor(commands: Commands) -> None:
+    """Add the command's parser."""
     parser = commands.add_parser(
         "doctor",
-        help="check an account, and a deployment",
-        description="Check what a deployment needs and, where one is found, what it does. Changes nothing.",
+        help="check an AWS account and a deployment",
+        description="Check what a deployment needs and, if one exists, whether it works. It changes nothing.",
+        examples=("cicada doctor --before", "cicada doctor --deployed --no-question"),
     )
     stage = parser.add_mutually_exclusive_group()
     stage.add_argument(
@@ -57,9 +56,22 @@ def add_doctor(
         help='a file of settings in place of cdk.json, as in make deploy ARGS="-c settings=FILE"',
     )
     parser.add_argument("--no-question", action="store_true", help="ask the deployment no question")
-    parser.add_argument("--json", action="store_true", help="report as a JSON object")
-    parser.set_defaults(run=run, stage="any")
+    add_json(parser)
+    parser.set_defaults(run=_doctor, stage="any")
     add_connection(parser)
+
+
+def _doctor(args: argparse.Namespace) -> Exit:
+    return doctor(
+        deployment_of(args, NEEDS),
+        stage=args.stage,
+        prefix=args.stack_prefix,
+        settings=args.settings,
+        with_question=not args.no_question,
+        token=args.token,
+        token_file=args.token_file,
+        as_json=args.json,
+    )
 
 
 def doctor(

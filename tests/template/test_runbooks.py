@@ -182,8 +182,8 @@ def metrics_of_aws(full: Synthesis) -> Iterator[str]:
 
 
 def checks_of_doctor() -> set[str]:
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").partition("\n## `cicada doctor`\n")[2]
-    return set(re.findall(r"^\| `([a-z-]+)` \|", page.partition("\n## ")[0], re.MULTILINE))
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").partition("\n### `cicada doctor`\n")[2]
+    return set(re.findall(r"^\| `([a-z-]+)` \|", page.partition("\n### ")[0], re.MULTILINE))
 
 
 # --- commands ---

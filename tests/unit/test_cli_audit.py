@@ -71,7 +71,7 @@ def test_on_a_terminal_records_are_a_table_in_which_nothing_is_unsafe(capsys: py
     assert all(column in shown for column in command.COLUMNS)
     assert "user_removed" in shown
     assert "\x1b[31m" not in shown
-    assert "Nothing was changed" in run(capsys, "--action", "version_published", terminal=True)
+    assert "No changes in this period" in run(capsys, "--action", "version_published", terminal=True)
 
 
 def test_records_that_cannot_be_read_are_told(
@@ -83,4 +83,4 @@ def test_records_that_cannot_be_read_are_told(
     monkeypatch.setattr(store, "entries", down)
     done = command.audit(DEPLOYMENT, since_s=60, actions=[], as_json=False, out=Console())
     assert done == 1
-    assert "the audit records could not be read: AccessDenied" in capsys.readouterr().err
+    assert "cannot read the audit records: AccessDenied" in capsys.readouterr().err

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from cicada_cli.chat import HELP
+from cicada_cli.commands import COMMANDS
 from cicada_cli.exits import Exit
+from cicada_cli.grammar import Parser
 from cicada_cli.main import build_parser
+from cicada_cli.overview import START, overview
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-SECTIONS: dict[str, str] = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+EXAMPLES = [line[2:] for line in re.findall(r"^\$ cicada.*", PAGE, re.MULTILINE) if "…" not in line]
+"""The command lines of the page."""
+SECTIONS: dict[str, str] = dict(re.findall(r"^##+ (.+?)\n(.*?)(?=^##+ |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
 def commands(parser: argparse.ArgumentParser | None = None, prefix: str = "") -> dict[str, argparse.ArgumentParser]:
@@ -35,22 +41,25 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
     }
 
 
+def documented(section: str) -> set[str]:
+    """The options in the first columns of a section's tables."""
+    return set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\| (.+?) \|", section, re.MULTILINE))))
+
+
 def section(command: str) -> str:
     return next(text for heading, text in SECTIONS.items() if heading.startswith(f"`cicada {command}"))
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_option_of_a_command_is_in_its_section(command: str) -> None:
-    documented = set(
-        re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\| (.+?) \|", section(command), re.MULTILINE)))
-    )
-    assert documented == options(commands()[command])
+    known, common = options(commands()[command]), documented(SECTIONS["Common options"])
+    assert documented(section(command)) | (common & known) == known
 
 
 def test_every_section_is_of_a_command() -> None:
-    documented = [heading for heading in SECTIONS if heading.startswith("`cicada ")]
-    assert len(documented) == len(commands())
-    for heading in documented:
+    headings = [heading for heading in SECTIONS if heading.startswith("`cicada ")]
+    assert len(headings) == len(commands())
+    for heading in headings:
         assert any(heading.startswith((f"`cicada {command}`", f"`cicada {command} ")) for command in commands())
 
 
@@ -59,6 +68,34 @@ def test_every_option_and_command_has_a_help_text() -> None:
         assert parser.description
         for action in parser._actions:
             assert action.help or isinstance(action, argparse._SubParsersAction)
+
+
+def test_every_command_has_examples_that_parse() -> None:
+    for name, parser in commands().items():
+        assert isinstance(parser, Parser)
+        assert parser.examples, name
+        for example in parser.examples:
+            parses(example)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_the_page_parses(example: str) -> None:
+    parses(example)
+
+
+def parses(example: str) -> None:
+    words = shlex.split(re.split(r" [|>] | < ", example)[0], comments=True)
+    assert words[0] == "cicada"
+    if words[1:]:
+        build_parser().parse_args(words[1:])
+
+
+def test_the_overview_lists_every_command_and_the_first_steps_parse() -> None:
+    shown = overview()
+    for name, command in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(command.summary)}$", shown, re.MULTILINE)
+    for words in START:
+        build_parser().parse_args(shlex.split(words))
 
 
 def test_every_command_of_the_chat_is_in_its_section() -> None:

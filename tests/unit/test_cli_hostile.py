@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError as AwsError
 
-from cicada_cli import aws, deployment, main
+from cicada_cli import aws, deployment, main, session
 from cicada_cli.doctor import settings, tools
 from cicada_cli.main import build_parser
 from cicada_cli.text import printable
@@ -141,8 +141,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setattr("time.sleep", lambda _: None)
-    monkeypatch.setattr(main, "build_parser", lambda: PARSER)
-    monkeypatch.setattr(main, "ClientSession", EvilSession)
+    monkeypatch.setattr(main, "parser_of", lambda *_: PARSER)
+    monkeypatch.setattr(session, "ClientSession", EvilSession)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EVIL}\n"))
     monkeypatch.setattr(deployment, "_PROJECT_ROOT", tmp_path)
     monkeypatch.setattr(tools, "_output", lambda _: "22.0.0")
@@ -174,7 +174,7 @@ def test_hostile_arguments_are_told_in_words(path: tuple[str, ...], capsys: pyte
             continue
         for value in VALUES.values():
             run(capsys, command_line(path, {action.dest: value}))
-    assert "unrecognized" in run(capsys, [*command_line(path, {}), f"--{EVIL}"])
+    assert "unknown option" in run(capsys, [*command_line(path, {}), f"--{EVIL}"])
 
 
 @each_command
@@ -209,7 +209,7 @@ def test_what_no_command_foresees_is_a_line_and_can_be_traced(
 ) -> None:
     answering(monkeypatch, RuntimeError(EVIL + "z" * 10_000))
     said = run(capsys, ["index", "versions", "--bucket", "b"])
-    assert said.startswith("cicada: RuntimeError: x]0;title")
+    assert said.startswith("cicada: unexpected error: RuntimeError: x]0;title")
     assert len(said.splitlines()) == 1
     assert len(said) < 500
     monkeypatch.setenv("CICADA_TRACEBACK", "1")

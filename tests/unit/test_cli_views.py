@@ -39,7 +39,7 @@ from cicada.usage.limits import LimitState
 from cicada_cli.limit_words import left_lines, limit_words
 from cicada_cli.report import verdict_lines
 from cicada_cli.text import clipped, counted, printable
-from cicada_cli.views import JsonLines, LiveView, PlainView, View, failure_words, view_for
+from cicada_cli.views import JsonLines, Listed, LiveView, PlainView, View, failure_words, view_for
 from cicada_client import EventFrame, Status, UnknownEvent
 from cicada_client.frames import parse_frame
 
@@ -123,7 +123,7 @@ def shown(view: View, *items: EventFrame | Status) -> None:
             view.show(item)
 
 
-def piped(*items: EventFrame | Status, sources: bool = True) -> str:
+def piped(*items: EventFrame | Status, sources: Listed = "cited") -> str:
     out = io.StringIO()
     shown(PlainView(Console(file=out, highlight=False), sources=sources), *items)
     return out.getvalue()
@@ -133,7 +133,7 @@ def on_terminal(*items: EventFrame | Status, colours: bool = False) -> str:
     out = io.StringIO()
     colour_system = "standard" if colours else None
     console = Console(file=out, force_terminal=True, color_system=colour_system, width=100, height=30, highlight=False)  # type: ignore[arg-type]
-    shown(LiveView(console, sources=True), *items)
+    shown(LiveView(console, sources="cited"), *items)
     return out.getvalue()
 
 
@@ -150,23 +150,47 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
     text = piped(*frames(ANSWER))
     assert text.startswith("The bell [1] rang [2].\n")
     lines = text.splitlines()
-    assert "Sources: 3 found, 2 cited" in lines
+    assert "Sources: 2 cited; 1 other found (--all-sources lists them)" in lines
     assert " [1] ✓ cited  The Boathouse · c1 · m1 · Ada  0.75" in lines
     assert any(line.startswith(" [2] ✗ cited") for line in lines)
-    assert any(line.startswith(" [3]          The Boathouse") for line in lines)
+    assert not any(line.startswith(" [3]") for line in lines)
     assert "     ✗ not verified: the words differ: “Sentence 2.”" in lines
     assert " [7] ✗ cited  ✗ not verified: no such passage: “Sentence 7.”" in lines
     assert "answered by rag · m-1 · grounded in the sources" in lines
     assert lines[-1] == (
-        "2.3 s · first words after 0.8 s · search 12 ms · 1,834 tokens in, 120 out · $0.00042 at prices of 2026-11-01"
+        "2.3 s · first text after 0.8 s · search 12 ms · 1,834 tokens in, 120 out · $0.00042 at prices of 2026-11-01"
     )
+
+
+def test_all_sources_are_listed_on_request() -> None:
+    lines = piped(*frames(ANSWER), sources="all").splitlines()
+    assert "Sources: 2 cited, 1 others found" in lines
+    assert any(line.startswith(" [3]          The Boathouse") for line in lines)
+
+
+def test_an_answer_that_uses_no_passage_says_that_the_corpus_does_not_answer() -> None:
+    declined = [
+        *ANSWER[:3],
+        Chunk(attempt=1, content="The passages do not say."),
+        Citations(attempt=1, citations=()),
+        complete(),
+    ]
+    lines = piped(*frames(declined)).splitlines()
+    told = "The corpus does not answer this: none of the 3 passages found was used (--all-sources lists them)"
+    assert lines[2:4] == [told, ""]
+
+
+def test_small_talk_carries_no_warning() -> None:
+    talk = Accepted(route="direct", confidence=0.9, reasoning="a greeting", strategy="direct")
+    done = complete(answeredBy="direct", attempted=("direct",), grounded=False)
+    assert "answered by direct · m-1" in piped(*frames([talk, Chunk(attempt=1, content="Hello."), done])).splitlines()
 
 
 def test_the_sources_of_an_answer_without_markers_are_not_attributed() -> None:
     events: list[LogEvent] = [event for event in ANSWER if not isinstance(event, Citations)]
     at = next(at for at, event in enumerate(events) if event.type == "complete")
     events.insert(at, Citations(attempt=1, citations=(), not_attributed=(1, 2, 3)))
-    told = "Sources: 3 found, not attributed: the answer does not say which it rests on"
+    told = "Sources: the answer cites none of the 3 passages found (--all-sources lists them)"
     assert told in piped(*frames(events)).splitlines()
 
 
@@ -181,8 +205,8 @@ def failures(*strategies: str) -> tuple[StrategyFailure, ...]:
     ("failed", "answered_by", "way"),
     [
         (("hybrid", "rag", "cag"), "direct", "answered by direct after hybrid, rag and cag failed"),
-        (("rag",), "rag", "answered by rag, begun anew"),
-        (("cag", "rag"), "rag", "answered by rag, begun anew after cag failed"),
+        (("rag",), "rag", "answered by rag (started again)"),
+        (("cag", "rag"), "rag", "answered by rag (started again) after cag failed"),
     ],
 )
 def test_the_whole_way_of_an_answer_is_told(failed: tuple[str, ...], answered_by: str, way: str) -> None:
@@ -197,7 +221,7 @@ def test_the_whole_way_of_an_answer_is_told(failed: tuple[str, ...], answered_by
 def test_a_strategy_that_is_taken_over_is_said_to_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
     lost = {"from": "rag", "to": "rag", "code": "worker_lost", "reason": "The answer's worker was lost."}
     piped(*frames([ACCEPTED, Attempt(attempt=1, strategy="rag"), Fallback.model_validate(lost)]))
-    assert capsys.readouterr().err == "cicada: rag failed: The answer's worker was lost. rag begins anew.\n"
+    assert capsys.readouterr().err == "cicada: rag failed: The answer's worker was lost. Starting rag again.\n"
 
 
 def reused(use: str, question: str = "Who rang the bell?") -> Reused:
@@ -214,20 +238,20 @@ def test_an_answer_that_was_given_before_says_for_which_question_and_when() -> N
     free = Metrics(latency_ms=90, attempt_ms=40, first_chunk_ms=85, cache_latency_ms=9, sources_used=1)
     done = complete(answeredBy="cag", attempted=("cag",), metrics=free)
     lines = piped(*frames([*with_sources(reused=reused("answer")), done])).splitlines()
-    assert "Answered before, for: “Who rang the bell?” (97% alike, 2026-11-18 11:06 UTC)" in lines
-    assert lines[-1] == "0.1 s · first words after 0.1 s · earlier answers 9 ms · no model call"
+    assert "Repeats the answer to “Who rang the bell?” (97% similar, 2026-11-18 11:06 UTC)" in lines
+    assert lines[-1] == "0.1 s · first text after 0.1 s · cache 9 ms · no model call"
 
 
 def test_an_answer_written_from_an_earlier_ones_passages_says_so() -> None:
     events = [*with_sources(reused=reused("contexts"), sources=(source(1, origin="cache"),)), complete()]
-    lines = piped(*frames(events)).splitlines()
-    assert any(line.startswith("Written from what was found for an earlier question: “Who rang") for line in lines)
-    assert any(line.endswith("Ada  0.75  of an earlier answer") for line in lines)
+    lines = piped(*frames(events), sources="all").splitlines()
+    assert any(line.startswith("Uses the sources of an earlier question: “Who rang") for line in lines)
+    assert any(line.endswith("Ada  0.75  from an earlier answer") for line in lines)
 
 
 def test_passages_that_are_only_offered_are_no_sources_of_the_answer() -> None:
     text = piped(*frames([*with_sources(offered=True), complete(answeredBy="direct", grounded=False)]))
-    assert "1 passage found before the answer failed: it does not rest on them" in text
+    assert "The search found 1 passage before it failed; the answer does not use them" in text
     assert "Sources:" not in text
 
 
@@ -239,7 +263,7 @@ def test_a_source_says_why_it_is_there_but_for_being_near() -> None:
         Reason(kind="similarity"),
     )
     told = source(1).model_copy(update={"why": why})
-    lines = piped(*frames([*with_sources(sources=(told,)), complete()])).splitlines()
+    lines = piped(*frames([*with_sources(sources=(told,)), complete()]), sources="all").splitlines()
     assert any(line.endswith("Ada  0.75  names Ada, for npc_history") for line in lines)
 
 
@@ -252,14 +276,14 @@ def test_a_question_that_was_completed_is_shown_as_it_was_understood() -> None:
 @pytest.mark.parametrize(
     ("changes", "doing"),
     [
-        ({"searched": 12}, "reading 1 source, the best of 12 passages"),
+        ({"searched": 12}, "reading 1 source of 12 passages searched"),
         ({}, "reading 1 source"),
-        ({"reused": reused("answer")}, "giving an earlier answer again"),
+        ({"reused": reused("answer")}, "repeating an earlier answer"),
         ({"offered": True}, "answering without sources"),
     ],
 )
 def test_a_terminal_says_what_is_done_with_what_was_found(changes: dict[str, object], doing: str) -> None:
-    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=100, height=30), sources=True)
+    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=100, height=30), sources="cited")
     for frame in frames(with_sources(**changes)[:3]):
         view.show(frame)
     rendered = io.StringIO()
@@ -273,7 +297,7 @@ def test_an_earlier_question_cannot_drive_the_terminal_either() -> None:
 
 
 def test_sources_are_left_out_on_request() -> None:
-    assert "Sources" not in piped(*frames(ANSWER), sources=False)
+    assert "Sources" not in piped(*frames(ANSWER), sources="none")
 
 
 def test_a_pipe_never_carries_withdrawn_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,7 +306,7 @@ def test_a_pipe_never_carries_withdrawn_text(capsys: pytest.CaptureFixture[str])
     assert "Withdrawn" not in text
     assert "rag failed: The answer broke off. (stream_broken)" in text
     assert "answered by direct after rag failed · m-1 · not grounded in sources" in text
-    assert "direct answers now" in capsys.readouterr().err
+    assert "Trying direct." in capsys.readouterr().err
 
 
 def test_a_long_line_is_not_broken_in_a_pipe() -> None:
@@ -294,14 +318,14 @@ def test_a_terminal_shows_withdrawn_text_struck_out_and_says_why() -> None:
     text = on_terminal(*frames(FALLEN), colours=True)
     withdrawn = text.index("Withdrawn words.\x1b[0m\n")
     assert text[withdrawn - 6 : withdrawn].endswith("9m")  # SGR 9: crossed out
-    assert "rag failed: The answer broke off. What it wrote is withdrawn; direct answers now." in text
-    assert text.index("withdrawn; direct") < text.rindex("Lasting words.")
+    assert "rag failed: The answer broke off. Its text is withdrawn. Trying direct." in text
+    assert text.index("withdrawn. Trying") < text.rindex("Lasting words.")
 
 
 def test_a_terminal_shows_no_word_of_a_blocked_answer_again() -> None:
     blocked = Failed(code="answer_blocked", message="No.", retryable=False)
     text = on_terminal(*frames([*FALLEN[:3], blocked]), colours=True)
-    assert "Withdrawn words." not in text[text.index("What was written is withdrawn.") :]
+    assert "Withdrawn words." not in text[text.index("The text above was withdrawn.") :]
     assert "9m" not in text  # SGR 9: crossed out
 
 
@@ -309,6 +333,8 @@ def test_a_source_begins_on_one_line_of_the_terminal() -> None:
     events: list[LogEvent] = [
         ACCEPTED,
         Sources(attempt=1, index_version="v", searched=1, sources=(source(1, "日本語 " * 40),)),
+        Chunk(attempt=1, content="So [1]."),
+        Citations(attempt=1, citations=(citation(1),)),
         complete(),
     ]
     lines = on_terminal(*frames(events)).splitlines()
@@ -320,24 +346,25 @@ def test_a_source_begins_on_one_line_of_the_terminal() -> None:
 
 def test_where_nothing_had_been_written_nothing_is_said_to_be_withdrawn() -> None:
     text = on_terminal(*frames([ACCEPTED, Attempt(attempt=1, strategy="rag"), *FALLEN[3:]]))
-    assert "rag failed: The answer broke off. direct answers now." in text
+    assert "rag failed: The answer broke off. Trying direct." in text
 
 
 def test_a_newer_servers_fallback_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
     newer = EventFrame(REQUEST, 3, UnknownEvent("fallback", {"to": "graph"}), {})
     text = piped(*frames([ACCEPTED, Chunk(attempt=1, content="Withdrawn words.")]), newer)
     assert "Withdrawn" not in text
-    assert capsys.readouterr().err == "cicada: What it wrote is withdrawn; the answer begins anew.\n"
+    assert capsys.readouterr().err == "cicada: The text is withdrawn. The answer starts again.\n"
 
 
-def test_a_terminal_shows_the_route_before_the_answer() -> None:
-    text = on_terminal(*frames(ANSWER))
-    assert text.index("rag · 93% sure: asks about the script") < text.rindex("The bell [1]")
+def test_a_terminal_shows_the_strategy_that_answered_and_no_guess() -> None:
+    text = on_terminal(*frames(FALLEN))
+    assert "answered by direct after rag failed" in text
+    assert "asks about the script" not in text
 
 
 def test_trouble_with_the_connection_is_visible_and_goes_with_it() -> None:
     out = io.StringIO()
-    view = LiveView(Console(file=out, force_terminal=True, width=100, height=30), sources=True)
+    view = LiveView(Console(file=out, force_terminal=True, width=100, height=30), sources="cited")
 
     def picture() -> str:
         rendered = io.StringIO()
@@ -345,7 +372,7 @@ def test_trouble_with_the_connection_is_visible_and_goes_with_it() -> None:
         return rendered.getvalue()
 
     view.show(Status("waiting", 2, "no route to host"))
-    assert "connection lost, trying again: no route to host" in picture()
+    assert "connection lost, reconnecting: no route to host" in picture()
     view.show(Status("connecting", 2))
     assert "reconnecting" in picture()
     view.show(Status("connected"))
@@ -358,7 +385,7 @@ def test_in_a_pipe_a_row_of_failures_is_told_once(capsys: pytest.CaptureFixture[
 
 
 def test_live_text_keeps_to_the_screen() -> None:
-    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=40, height=10), sources=True)
+    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=40, height=10), sources="cited")
     for frame in frames([ACCEPTED, Chunk(attempt=1, content="\n".join(f"line {n}" for n in range(50)))]):
         view.show(frame)
     rendered = io.StringIO()
@@ -400,13 +427,13 @@ def test_brackets_in_an_answer_are_text_and_no_markup() -> None:
     ],
 )
 def test_the_view_fits_where_the_output_goes(console: Console, as_json: bool, kind: type) -> None:
-    assert isinstance(view_for(console, as_json=as_json, sources=True), kind)
+    assert isinstance(view_for(console, as_json=as_json, sources="cited"), kind)
 
 
 def test_a_failure_is_told_in_the_servers_words_with_its_code() -> None:
     assert failure_words(Failed.of(codes.Cancelled())) == "The answer was cancelled. (cancelled)"
     busy = failure_words(Failed.of(codes.ModelUnavailable()))
-    assert busy == "The model could not be reached. Asking again can help. (model_unavailable)"
+    assert busy == "The model could not be reached. Try again. (model_unavailable)"
     assert failure_words(UnknownEvent("error", {"code": "new", "message": "Newer."})) == "Newer. (new)"
 
 
@@ -427,36 +454,36 @@ def ms(month: int, day: int, hour: int = 0, minute: int = 0) -> int:
     [
         (
             {"limit": "requestsMinute", "most": 10, "resetsAtMs": ms(11, 20, 12, 1) - 1},
-            "Your limit of 10 questions a minute is reached. You can ask again at 12:01.",
+            "You have reached your limit of 10 questions a minute. You can ask again at 12:01.",
         ),
         (
             {"left": 12_000, "resetsAtMs": ms(11, 21, 1)},
-            "Your limit of 200,000 tokens a day is reached. 12,000 left: too little for a question. "
+            "You have reached your limit of 200,000 tokens a day. 12,000 left, which is too little for a question. "
             "You can ask again tomorrow at 01:00.",
         ),
         (
             {"account": "group", "group": "wri\x1bters", "limit": "usdMonth", "most": 25, "left": 0.299}
             | {"resetsAtMs": ms(12, 1, 1)},
-            "The limit of the group writers, $25.00 a month, is reached. $0.29 left: too little for a question. "
+            "Group writers has reached its limit of $25.00 a month. $0.29 left, which is too little for a question. "
             "You can ask again on 1 December at 01:00.",
         ),
         (
             {"account": "deployment", "limit": "usdDay", "most": None, "left": None, "resetsAtMs": ms(11, 20, 23)},
-            "The limit on cost a day of all users together is reached. You can ask again at 23:00.",
+            "All users together have reached the limit of cost a day. You can ask again at 23:00.",
         ),
         (
             {"limit": "requestsOpen", "most": 2},
-            "Your limit of 2 questions at a time is reached. Ask again when an answer has ended.",
+            "You have reached your limit of 2 questions at a time. Ask again when an answer is complete.",
         ),
         (
             {"limit": "requestsOpen", "most": 1},
-            "Your limit of 1 question at a time is reached. Ask again when an answer has ended.",
+            "You have reached your limit of 1 question at a time. Ask again when an answer is complete.",
         ),
-        ({"limit": "requestsOpen", "most": 0}, "Your limit of 0 questions at a time is reached."),
-        ({"most": 0, "resetsAtMs": ms(11, 21)}, "Your limit of 0 tokens a day is reached."),
+        ({"limit": "requestsOpen", "most": 0}, "You have reached your limit of 0 questions at a time."),
+        ({"most": 0, "resetsAtMs": ms(11, 21)}, "You have reached your limit of 0 tokens a day."),
         (
             {"account": "deployment", "limit": "stopped", "most": None, "left": None},
-            "No question is taken at the moment: an administrator has stopped answering.",
+            "Questions are stopped: an administrator has switched off answers.",
         ),
     ],
 )
@@ -474,7 +501,7 @@ def test_what_is_left_is_told_near_a_limits_end() -> None:
     ]
     said = [
         "39,999 of 200,000 tokens a day left until tomorrow at 01:00.",
-        "$0.50 of $5.00 a day left for the group writers until 23:00.",
+        "$0.50 of $5.00 a day left for group writers until 23:00.",
     ]
     assert list(left_lines(limits, NOON)) == said
 
@@ -513,7 +540,7 @@ def test_a_verdict_is_shown_for_and_against() -> None:
 
 def test_a_verdict_that_was_not_given_says_so() -> None:
     lines = [line.plain for line in verdict_lines(Verdict(attempt=1, verdict="open", given=False), [])]
-    assert lines[:2] == ["Verdict: open", "The agent gave none: these are the passages that were gathered."]
+    assert lines[:2] == ["Verdict: open", "The agent gave no verdict. It collected these passages:"]
 
 
 def test_a_source_that_several_sentences_cite_shows_what_became_of_each() -> None:

@@ -281,7 +281,7 @@ def test_every_permission_is_documented() -> None:
     asked = re.findall(r'(?:calls\(|_pages\(\s*calls, )\s*"([a-z0-9-]+)",\s*"([A-Z][A-Za-z]+)"', sources)
     needed = {CallFailed(Failure.DENIED, service, operation, "", "").permission for service, operation in asked}
     page = (ROOT / "docs" / "cli.md").read_text()
-    section = page.partition("## `cicada doctor`")[2].partition("\n## ")[0]
+    section = page.partition("## `cicada doctor`")[2].partition("\n### ")[0]
     documented = set(re.findall(r"`([a-z0-9-]+:[A-Z][A-Za-z]+)`", section))
     of_the_index = {"s3:GetObject", "s3:ListBucket"}
     assert needed | of_the_index == documented | {"sts:GetCallerIdentity"}

@@ -58,6 +58,8 @@ def runner(
         told = capsys.readouterr()
         if status:
             return told.err
-        return json.loads(told.out) if "--json" in words or words[0] in always_json else told.out
+        if "--json" not in words and words[0] not in always_json:
+            return told.out
+        return [*map(json.loads, told.out.splitlines())] if words[0] == "list" else json.loads(told.out)
 
     return run_one

@@ -181,8 +181,8 @@ def test_a_run_loads_what_is_uploaded_and_the_report_tells_the_same(shelf: Shelf
     assert (status, err) == (Exit.DONE, "")
     assert first.startswith(f"Run {shelf.collection}-")
     assert rest == [
-        f"{shelf.collection}: 2 documents of 2 loaded, 2 of them new or changed; 4 passages added, 0 deleted.",
-        "Version v7 was published.",
+        f"{shelf.collection}: loaded 2 of 2 documents (2 new or changed; 4 passages added, 0 deleted).",
+        "Published version v7.",
         "Note on b: a page was skipped",
     ]
     assert command("report") == (Exit.DONE, out, "")
@@ -194,11 +194,11 @@ def test_what_is_set_aside_is_named_with_its_reason_and_again_until_it_is_mended
     shelf.put(a="one", bad="broken")
     status, out, _ = command("run")
     assert status == Exit.INCOMPLETE
-    assert "Set aside: bad: the file breaks off (document_broken)" in out
+    assert "Quarantined: bad: the file breaks off (document_broken)" in out
     shelf.put(b="two")
     status, out, _ = command("run")
     assert status == Exit.DONE
-    assert "Still set aside: bad: the file breaks off (document_broken)" in out
+    assert "Still quarantined: bad: the file breaks off (document_broken)" in out
     assert "2 documents of 3 loaded, 1 of them new or changed" in out
     shelf.put(bad="mended")
     assert "set aside" not in command("run")[1].lower()
@@ -208,7 +208,7 @@ def test_what_could_not_be_prepared_is_named_and_tried_again(shelf: Shelf, comma
     shelf.put(a="one", b="busy")
     status, out, _ = command("run")
     assert status == Exit.INCOMPLETE
-    assert "Not prepared, to be tried again: b" in out
+    assert "Not prepared, will be retried: b" in out
     shelf.put(b="two")
     assert command("run")[0] == Exit.DONE
 
@@ -217,7 +217,7 @@ def test_deletions_are_followed(shelf: Shelf, command: Command) -> None:
     shelf.put(a="one", b="two")
     command("run")
     shelf.delete("a")
-    assert "Deleted with their uploads: a." in command("run")[1]
+    assert "Removed: a." in command("run")[1]
 
 
 def test_a_run_that_has_looked_again_for_another_and_found_nothing_more_tells_what_it_loaded(
@@ -227,11 +227,11 @@ def test_a_run_that_has_looked_again_for_another_and_found_nothing_more_tells_wh
     shelf.another_asks = True
     status, out, _ = command("run")
     assert status == Exit.DONE
-    assert "1 document of 1 loaded, 1 of them new or changed" in out
+    assert "loaded 1 of 1 document (1 new or changed" in out
 
 
 def test_a_run_without_anything_to_do_says_so_and_leaves_no_report(shelf: Shelf, command: Command) -> None:
-    assert command("run")[:2] == (Exit.DONE, "There was nothing to do.\n")
+    assert command("run")[:2] == (Exit.DONE, "Nothing to do.\n")
     status, out, _ = command("run", "--json")
     assert (status, json.loads(out)["needed"]) == (Exit.DONE, False)
     status, out, err = command("report")
@@ -248,13 +248,13 @@ def test_a_report_is_json_where_that_is_asked_for_and_can_be_of_an_earlier_run(s
     assert json.loads(command("report", "--json", "--run", first["run"])[1]) == first
     status, out, err = command("report", "--run", "never")
     assert (status, out) == (Exit.FAILED, "")
-    assert "run never has left no report" in err
+    assert "unknown run never, or it has no report" in err
 
 
 def test_a_run_can_be_left_to_itself(shelf: Shelf, command: Command) -> None:
     status, out, _ = command("run", "--no-wait")
     assert status == Exit.DONE
-    assert out.startswith(f"Run {shelf.collection}-")
+    assert out.startswith(f"Started run {shelf.collection}-")
     assert out.endswith(" is started.\n")
     assert json.loads(command("run", "--no-wait", "--json")[1])["run"].startswith(shelf.collection)
 
@@ -263,7 +263,7 @@ def test_a_run_that_fails_is_told_with_its_error(shelf: Shelf, command: Command)
     shelf.plan_error = "IndexUnavailable"
     status, out, err = command("run")
     assert (status, out) == (Exit.FAILED, "")
-    assert "ended as FAILED: IndexUnavailable" in err
+    assert "ended with FAILED: IndexUnavailable" in err
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", "x" * 65])
@@ -323,9 +323,9 @@ class Machine:
 @pytest.mark.parametrize(
     ("looks", "status", "told"),
     [
-        (("ExecutionDoesNotExist", "RUNNING", "SUCCEEDED"), Exit.DONE, "There was nothing to do."),
-        (("RUNNING",), Exit.FAILED, "goes on: cicada ingest report --collection shelf"),
-        (("TIMED_OUT",), Exit.FAILED, "ended as TIMED_OUT: no error is told"),
+        (("ExecutionDoesNotExist", "RUNNING", "SUCCEEDED"), Exit.DONE, "Nothing to do."),
+        (("RUNNING",), Exit.FAILED, "is still in progress: cicada ingest report --collection shelf"),
+        (("TIMED_OUT",), Exit.FAILED, "ended with TIMED_OUT: no error given"),
         (("AccessDeniedException",), Exit.FAILED, "(workflow_unavailable: "),
     ],
 )

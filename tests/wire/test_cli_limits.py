@@ -131,8 +131,8 @@ def test_what_users_have_used_is_listed_against_their_limits(
     lines = [line.split("\t") for line in run("usage").splitlines()]
     assert lines == [
         [email, "8", "300,000", "1.2500", "200,000", "1.0000", "requestsMinute 0%, usdDay 25%"],
-        ["who-has-left", "1", "10", "0.5000", "0", "0.0000", "not known"],
-        ["the group users", "0", "300,000", "50.0000", "0", "0.0000", "usdMonth 50%"],
+        ["who-has-left", "1", "10", "0.5000", "0", "0.0000", "unknown"],
+        ["group users", "0", "300,000", "50.0000", "0", "0.0000", "usdMonth 50%"],
     ]
     told = run("usage", "--json")
     assert [one["name"] for one in told["users"]] == [subject, "who-has-left"]
@@ -161,7 +161,7 @@ def test_one_user_is_shown_day_by_day_with_what_is_left(
         ["tokensDay", "129,000", "500,000", "371,000"],
         ["usdDay", "$0.65", "$4.00", "$3.35"],
     ]
-    assert "1 question being answered; 120,000 tokens and $0.4000 are reserved for that, and counted" in told
+    assert "1 question being answered: the totals include 120,000 tokens and $0.4000 reserved for them" in told
     assert run("usage", "--user", subject, "--json")["limits"][2]["resetsAtMs"] == 1_795_651_200_000
     assert run("usage", "--user", "ann", "--tenant", "a b", "--json")["name"] == "a%20b/ann"
     assert "there is no user nobody@example.com" in run("usage", "--user", "nobody@example.com", status=1)
@@ -174,7 +174,7 @@ def test_limits_are_overridden_one_by_one_and_recorded(
 ) -> None:
     email, subject = member
     told = run("limits", "set", "--user", email, "--usd-day", "5", "--requests-minute", "none")
-    assert told == f"{email}: requestsMinute none, usdDay $5.00. The next question goes by it.\n"
+    assert told == f"{email}: requestsMinute none, usdDay $5.00. It applies to the next question.\n"
     changed = run("limits", "set", "--user", subject, "--usd-day", "7.5", "--json")
     assert changed["before"] == {"requestsMinute": None, "usdDay": 5}
     assert records.overrides().limits == {user(subject): Limits(requests_minute=None, usd_day=7.5)}
@@ -187,7 +187,7 @@ def test_limits_are_overridden_one_by_one_and_recorded(
         ["each user", "requestsMinute", "10", "settings"],
         ["each user", "usdDay", "$2.00", "settings"],
         ["each member of users", "usdDay", "$4.00", "settings"],
-        ["the group users", "usdMonth", "$100.00", "settings"],
+        ["group users", "usdMonth", "$100.00", "settings"],
         [f"the user {subject}", "requestsMinute", "none", "override"],
         [f"the user {subject}", "usdDay", "$7.50", "override"],
     ]
@@ -216,7 +216,7 @@ def test_pools_are_overridden_too(run: Run, records: DynamoDbUsageRecords) -> No
 
 
 def test_the_switch_is_turned_and_seen(service: Service, run: Run, records: DynamoDbUsageRecords) -> None:
-    assert "No question is taken any more" in run("limits", "stop")
+    assert "Questions are stopped." in run("limits", "stop")
     assert records.overrides().stopped
     assert audited(service).action == "spending_stopped"
     for seen in (run("limits"), run("usage")):
@@ -228,13 +228,13 @@ def test_the_switch_is_turned_and_seen(service: Service, run: Run, records: Dyna
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--usd-day", "3"), "name an account: --user, --group or --deployment"),
-        (("--user", "ann"), "name a limit, such as --usd-day 2"),
-        (("--user", "ann", "--usd-day", "0.3"), "usdDay: must be 0, none, or at least $0.40: a question reserves"),
-        (("--deployment", "--tokens-day", "5"), "tokensDay: must be 0, none, or at least 120,000"),
+        (("--usd-day", "3"), "missing an account: --user, --group or --deployment"),
+        (("--user", "ann"), "missing a limit, such as --usd-day 2"),
+        (("--user", "ann", "--usd-day", "0.3"), "usdDay must be 0, none or at least $0.40, which a question reserves"),
+        (("--deployment", "--tokens-day", "5"), "tokensDay must be 0, none or at least 120,000"),
         (
             ("--group", "poets", "--usd-day", "3"),
-            "the use of the group poets is not counted: usageLimits.groups of the settings",
+            "the usage of group poets is not counted: the setting usageLimits.groups has users",
         ),
     ],
 )

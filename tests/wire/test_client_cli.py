@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -156,7 +158,7 @@ def test_a_limit_is_status_5_at_once(capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith(
-        "cicada: Your limit of $2.00 a day is reached. $0.25 left: too little for a question. You"
+        "cicada: You have reached your limit of $2.00 a day. $0.25 left, which is too little for a question. You"
     )
     assert said.err.endswith(" (limit_reached)\n")
 
@@ -164,7 +166,6 @@ def test_a_limit_is_status_5_at_once(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["ask"],
         ["answer", "?"],
         ["ask", "?", "--top-k", "0"],
@@ -176,10 +177,55 @@ def test_a_limit_is_status_5_at_once(capsys: pytest.CaptureFixture[str]) -> None
     ],
 )
 def test_a_command_line_that_is_not_valid_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert "usage: cicada" in capsys.readouterr().err
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    assert status == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert re.search(r"\nRun `cicada[a-z -]*` for (usage|the list of commands)\.\n$", told.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["aks", "?"], "unknown command 'aks'. Did you mean 'ask'?"),
+        (["index", "verisons"], "unknown command 'verisons'. Did you mean 'versions'?"),
+        (["ask", "?", "--profile", "work"], "unknown option '--profile'. Did you mean '--aws-profile'?"),
+        (["search", "?", "--mode", "dens"], "argument --mode: unknown value 'dens'. Did you mean 'dense'?"),
+        (["retrieve", "--pipeline", "x"], "unknown value 'x'. Valid: standard, rerank, advanced, facets."),
+        (["help", "lod"], "unknown command 'lod'. Did you mean 'load'?"),
+    ],
+)
+def test_unknown_names_are_said_to_be_unknown(
+    arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(SystemExit):
+        assert main(arguments) == 2
+    assert suggestion in capsys.readouterr().err
+
+
+def test_an_unknown_episode_is_status_2_and_near_ones_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = codes.EpisodeUnknown("unknown", told="There is no episode “ep-3”.", known=("ep1", "ep2", "ep3"))
+    with running(Deployment(replies=only(Failed.of(unknown)))) as url:
+        assert main(["ask", "Who rang?", "--url", url, "--episode", "ep-3"]) == 2
+    assert capsys.readouterr().err.startswith("cicada: There is no episode “ep-3”. Did you mean 'ep3'")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"], ["--plain"], ["-h", "ask"]])
+def test_the_command_alone_lists_what_to_type_first(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    told = capsys.readouterr()
+    assert "Start here:" in told.out
+    assert told.err == ""
+
+
+def test_help_shows_a_commands_options_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "index", "rollback"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("usage: cicada index rollback [options] VERSION\n")
+    assert "\nexamples:\n  cicada index rollback " in told
 
 
 @pytest.mark.parametrize("command", [["ask", "?"], ["chat"], ["load", "x.json"], ["search", "?"]])
@@ -350,7 +396,7 @@ def test_the_last_answers_sources_are_listed_and_shown_whole(typed: Any, capsys:
     typed("/sources", "Who rang?", "/sources", "/sources 1", "/sources 2")
     assert chat(Deployment(replies=with_sources)) == 0
     told = capsys.readouterr()
-    assert told.out.count("The Boathouse · c1 · m1 · Ada") == 3
+    assert told.out.count("The Boathouse · c1 · m1 · Ada") == 2
     assert told.out.count("long end") == 1
     assert "the last answer has no sources" in told.err
     assert "no source 2" in told.err
@@ -361,7 +407,7 @@ def test_unknown_commands_are_named_and_help_lists_the_known(typed: Any, capsys:
     typed("/dance now", "/help")
     assert chat(deployment) == 0
     told = capsys.readouterr()
-    assert "/dance now: no such command" in told.err
+    assert "unknown command '/dance'. /help lists the commands." in told.err
     for command in ("/episodes", "/sources", "/help", "/quit"):
         assert command in told.out
     assert deployment.asked == {}

@@ -106,9 +106,7 @@ def test_the_current_version_is_copied_and_found(
     assert main(["engine", "load", "s3vectors"]) == 0
     told = capsys.readouterr()
     count = version.count
-    assert told.out.startswith(
-        f"S3 Vectors now holds version {version.version}: {count} passages, {count} copied, 0 there"
-    )
+    assert told.out.startswith(f"S3 Vectors has version {version.version}: {count} passages ({count} copied, 0 kept")
     assert f"copying: {count} of {count} passages" in told.err
     client = vectors.client("s3vectors", config=query_config(5.0))
     result = S3VectorsRetriever(client, arn, EMBEDDER, bucket()).search(

@@ -86,14 +86,14 @@ def test_versions_are_listed_newest_first(store: S3Store, capsys: pytest.Capture
 def test_a_version_that_cannot_be_read_is_listed_as_such(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = write(store), write(store, NEW)
     store.write(f"index/versions/{first}.json", b"{}", replaces=store.read(f"index/versions/{first}.json").etag)
-    assert run(capsys, "versions").splitlines()[1].endswith("cannot be read")
+    assert run(capsys, "versions").splitlines()[1].endswith("unreadable")
     assert [json.loads(line)["version"] for line in run(capsys, "versions", "--json").splitlines()] == [second, first]
 
 
 def test_rolling_back_brings_the_old_content_back(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = write(store), write(store, NEW)
     told = run(capsys, "rollback", first)
-    assert f"holds what version {first} held" in told
+    assert f"with the content of version {first}" in told
     assert content(store) == {"script": expected(OLD)}
     assert "is current already" in run(capsys, "rollback", run(capsys, "versions").split("\t")[0])
     run(capsys, "rollback", second)
@@ -116,9 +116,9 @@ def test_many_small_segments_are_merged_and_collected(store: S3Store, capsys: py
     for key, data in memory.objects.items():
         store.write(key, data, replaces=None)
     before = content(store)
-    assert run(capsys, "compact", "--collection", "other") == "Nothing is due.\n"
+    assert run(capsys, "compact", "--collection", "other") == "Nothing to compact.\n"
     assert "10 segments became 1" in run(capsys, "compact")
-    assert run(capsys, "compact") == "Nothing is due.\n"
+    assert run(capsys, "compact") == "Nothing to compact.\n"
     assert content(store) == before
     assert "0 objects deleted" in run(capsys, "collect", "--keep-versions", "1")  # all of it is of today
     assert content(store) == before
@@ -137,13 +137,13 @@ def test_a_sound_index_passes_the_check_and_a_damaged_one_does_not(
     (damage,) = json.loads(run(capsys, "check", "--json", status=1))["damaged"]
     assert (damage["key"], damage["collection"]) == (segment.key, "script")
     assert main(["index", "check"]) == 1
-    assert "load script again with --verify" in capsys.readouterr().err
+    assert "to repair script, load it again with --verify" in capsys.readouterr().err
 
 
 def test_partial_answers_are_allowed_and_refused(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
     write(store)
     for word, allowed in (("allow", True), ("refuse", False)):
-        assert "when a segment cannot be read" in run(capsys, "partial", word)
+        assert "a segment that cannot be read" in run(capsys, "partial", word)
         assert json.loads(run(capsys, "versions", "--json").splitlines()[0])["allowPartial"] == allowed
 
 

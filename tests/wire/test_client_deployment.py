@@ -233,7 +233,7 @@ def test_where_nothing_is_found_it_says_what_helps(tmp_path: Path, no_aws: None)
         found(tmp_path, INDEX, bucket="mine")
     told = str(failure.value)
     assert "--embedding-model, --dimensions not known" in told
-    for remedy in ("make up", "--profile", "region"):
+    for remedy in ("make up", "--aws-profile", "Region"):
         assert remedy in told
     assert "--page" not in told
 

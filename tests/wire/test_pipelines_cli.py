@@ -151,7 +151,7 @@ def test_without_models_advanced_is_the_search_and_says_so(capsys: pytest.Captur
     assert main(["retrieve", "bell"]) == 0
     told = capsys.readouterr()
     assert len(told.out.splitlines()) == 3
-    assert "without rerank (not_configured)" in told.err
+    assert "skipped rerank (not_configured)" in told.err
 
 
 def test_facets_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

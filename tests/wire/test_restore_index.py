@@ -123,7 +123,7 @@ def test_every_damaged_or_deleted_object_comes_back(house: House, capsys: pytest
         house.damage(key)
     house.store.delete(objects[1])
     planned = run(capsys, "--dry-run")
-    assert all(f"put back: {key} as of" in planned for key in (CURRENT_KEY, ACCESS_KEY, *objects))
+    assert all(f"restore: {key} as of" in planned for key in (CURRENT_KEY, ACCESS_KEY, *objects))
     assert f"write again: {version_key(manifest.version)}" in planned
     assert house.store.read(CURRENT_KEY).data.startswith(b"damaged")  # nothing was changed
     assert "Put back 6 objects" in run(capsys, "--yes")
@@ -152,7 +152,7 @@ def test_an_object_without_a_sound_version_is_told_and_the_rest_comes_back(
     house.damage(other)
     told = run(capsys, "--yes", status=1)
     assert f"lost: {lost}: " in told
-    assert f"put back: {other} as of" in told
+    assert f"restore: {other} as of" in told
     assert [one.key for one in check_index(house.store).damaged] == [lost]
 
 
@@ -175,7 +175,7 @@ def test_a_copy_takes_the_place_of_a_lost_bucket(
     assert empty.manifest() == house.manifest()
     assert empty.content() == {"script": expected(NEW)}
     assert b"readers" in empty.store.read(ACCESS_KEY).data
-    assert "nothing to restore" in run(capsys, *arguments, "--yes")
+    assert "Nothing to restore" in run(capsys, *arguments, "--yes")
 
 
 def test_a_version_whose_objects_had_not_all_arrived_is_left_out(
@@ -189,7 +189,7 @@ def test_a_version_whose_objects_had_not_all_arrived_is_left_out(
     target = House(house.client, f"{house.other}-late", house.other)
     house.client.create_bucket(Bucket=target.bucket)
     told = run(capsys, "--from", house.other, "--bucket", target.bucket, "--yes")
-    assert f"left out: version {late.version}" in told
+    assert f"skipped: version {late.version}" in told
     assert target.manifest().version == sound.version
     assert target.content() == {"script": expected(NEW)}
 
@@ -212,4 +212,4 @@ def test_what_the_new_bucket_holds_already_is_replaced_by_a_new_version(
 def test_nobody_is_asked_where_there_is_no_terminal(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     house.damage(CURRENT_KEY)
     assert main(["restore", "index"]) == 2
-    assert "add --yes" in capsys.readouterr().err
+    assert "Add --yes" in capsys.readouterr().err

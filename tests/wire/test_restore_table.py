@@ -143,7 +143,7 @@ def test_a_deleted_table_returns_under_its_name_with_its_settings(
     house.delete_table()
     assert "from the backup of its deletion" in run(capsys, "--dry-run")
     assert NAME not in house.client.list_tables()["TableNames"]
-    assert f"{NAME} is restored" in run(capsys, "--yes")
+    assert f"Restored table {NAME}" in run(capsys, "--yes")
     assert house.found() == {("profiles#ada", "profile#1")}
     described = house.described()
     assert described["DeletionProtectionEnabled"]
@@ -168,7 +168,7 @@ def test_who_was_erased_since_an_earlier_deletion_stays_erased(
     with record(house.store, "user_erased", actor="me", subject=f"asker/{asker_of('bob')}"):
         house.delete("profiles#bob", "profile#1")
     house.delete_table()  # without a backup: the earlier one is restored
-    assert "delete again: data of 1 person erased since" in run(capsys, "--yes")
+    assert "erase again: data of 1 person erased since" in run(capsys, "--yes")
     assert house.found() == {("profiles#ada", "profile#1")}
 
 
@@ -217,7 +217,7 @@ def test_items_of_the_past_are_put_back(house: House, capsys: pytest.CaptureFixt
     house.put("profiles#ada", "profile#1", words="after")
     house.clock.sleep(DAMAGED_S)
     planned = run(capsys, "--at", at, "--dry-run")
-    assert "left out: data of 1 person erased since" in planned
+    assert "skip: data of 1 person erased since" in planned
     assert house.found() == {("profiles#ada", "profile#1")}
     told = run(capsys, "--at", at, "--yes")
     assert "Put back: 1 requests, 1 usage. Replaced: none. Kept as they are: 1." in told
@@ -238,7 +238,7 @@ def test_use_limits_and_revocations_are_never_replaced(house: House, capsys: pyt
     for pk, sk in items:
         house.put(pk, sk, value=2)
     house.clock.sleep(DAMAGED_S)
-    assert "Kept as they are: 3." in run(capsys, "--at", at, "--replace", "--yes")
+    assert "Unchanged: 3." in run(capsys, "--at", at, "--replace", "--yes")
     assert {house.item(pk, sk)["value"]["N"] for pk, sk in items} == {"2"}
 
 
