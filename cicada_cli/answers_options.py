@@ -58,18 +58,18 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that are about answers."""
     group = parser.add_argument_group("answers")
     add = group.add_argument
-    add("--answers", action="store_true", help="have the questions answered, and measure the answers")
+    add("--answers", action="store_true", help="generate answers and measure them")
     add(
         "--generator",
         metavar="ID,…",
         type=_ids,
         default=(),
-        help="what writes: models of Amazon Bedrock, or <endpoint>/<model> (default: the local cloud's)",
+        help="models that answer: of Amazon Bedrock, or <endpoint>/<model> (default: the local cloud's)",
     )
     add(
         "--judge",
         metavar="ID",
-        help="a model that marks the answers as well; its marks stand beside the rules' measures",
+        help="a model that scores the answers, in addition to the rules",
     )
     add(
         "--unanswerable",
@@ -84,32 +84,32 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
         "--endpoints",
         metavar="FILE",
         type=Path,
-        help="the endpoints of models by name, as JSON (default: what CICADA_MODEL_ENDPOINTS holds)",
+        help="the endpoints of models as JSON (default: CICADA_MODEL_ENDPOINTS)",
     )
     add(
         "--at-once",
         metavar="N",
         type=whole(1, MAX_AT_ONCE),
         default=1,
-        help="answers written at the same time; latencies are then those of a busy system (default: %(default)s)",
+        help="answers at a time; more than one raises the latencies (default: %(default)s)",
     )
     add(
         "--min-score",
         metavar="SCORE",
         type=share,
         default=DEFAULT_MIN_SCORE,
-        help="passages below it are not shown to the generator, 0 to 1 (default: %(default)s)",
+        help="minimum score of a passage in a prompt, 0 to 1 (default: %(default)s)",
     )
     add(
         "--prompt-passages",
         metavar="N",
         type=whole(1, MAX_PROMPT_PASSAGES),
-        help="passages that a prompt takes at most (default: what a deployment takes)",
+        help="maximum number of passages in a prompt (default: as a deployment)",
     )
 
 
 def _ids(text: str) -> tuple[str, ...]:
     ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not ids:
-        raise argparse.ArgumentTypeError("must name a model")
+        raise argparse.ArgumentTypeError("must be the id of a model")
     return ids

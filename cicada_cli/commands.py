@@ -27,6 +27,7 @@ class Command(NamedTuple):
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Ask": (
+        Command("status", "check the deployment", "cicada_cli.status:add_status"),
         Command("ask", "ask one question", "cicada_cli.ask:add_ask"),
         Command("chat", "ask one question after another", "cicada_cli.chat:add_chat"),
         Command("search", "find passages, without an answer", "cicada_cli.search:add_search"),

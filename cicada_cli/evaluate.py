@@ -1,4 +1,4 @@
-"""``cicada eval``: measure retrieval on judged sets."""
+"""``cicada eval``: measure retrieval and answers on judged sets."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _eval(args: argparse.Namespace) -> Exit:
 
 
 def evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], *, out: Console, err: Console) -> Exit:
-    """Measure, show, write, compare, and hold against the gates.
+    """Measure, print, write, compare and check the gates.
 
     Args:
-        asked: the command line.
-        deployment: finds the deployment, when its index is to be searched.
+        asked: the options.
+        deployment: finds the deployment whose index is searched.
         out: for results.
         err: for progress and remarks.
     """
@@ -101,7 +101,7 @@ def _evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], out:
     from cicada_evaluation.report import write_report
 
     _check(asked)
-    earlier = _Earlier.read(asked)  # before the work: a name that is mistyped is told at once
+    earlier = _Earlier.read(asked)  # before the work, to report a mistyped name at once
     report = _measured(asked, deployment, err)
     if asked.json is not None:
         write_report(report, asked.json)
@@ -112,7 +112,7 @@ def _evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], out:
 
 @dataclass(frozen=True)
 class _Earlier:
-    """What a run is held against."""
+    """Reports and gates that a run is compared with."""
 
     conditions: tuple[GateCondition, ...]
     base: Report | None
@@ -136,11 +136,11 @@ def _compare_only(asked: EvaluateOptions, out: Console, err: Console) -> Exit:
     from cicada_evaluation.report import read_report
 
     if not asked.compare:
-        raise UsageError("name a --dataset to measure, or reports to --compare")
+        raise UsageError("missing --dataset to measure, or --compare with reports")
     if asked.gate is not None or asked.gate_against is not None:
         raise UsageError("a gate needs a --dataset to measure")
     if len(asked.compare) > 2:
-        raise UsageError("--compare takes one report, or two")
+        raise UsageError("--compare takes one or two reports")
     reports = [read_report(path) for path in asked.compare]
     comparison = compare_modes(*reports, seed=asked.seed) if len(reports) == 1 else compare(*reports, seed=asked.seed)
     show_comparison(comparison, out)
@@ -157,18 +157,16 @@ def _check(asked: EvaluateOptions) -> None:
     if "kendra" in asked.modes and not asked.kendra_index_id:
         raise UsageError("--mode kendra needs --kendra-index ID")
     if asked.answers is not None and "semantic" in asked.modes:
-        raise UsageError(
-            "no strategy searches with the pipeline semantic: take --pipeline standard, rerank or advanced"
-        )
+        raise UsageError("--answers cannot use the pipeline semantic: use --pipeline standard, rerank or advanced")
     for name, models in (("rerank", ("reranker",)), ("advanced", ("reranker", "expansion-model"))):
         lacking = [model for model in models if getattr(asked, f"{model.removesuffix('-model')}_model_id") is None]
         if name in asked.modes and lacking and asked.embedding_model_id is not None:
             raise UsageError(f"--pipeline {name} needs {' and '.join(f'--{model} ID' for model in lacking)}")
     if (asked.embedding_model_id is None) != (asked.dimensions is None) and asked.collection is None:
-        raise UsageError("--embedding-model and --dimensions go together")
+        raise UsageError("--embedding-model and --dimensions must be given together")
     for path in (asked.json, asked.plot):
         if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"{path}: there is no folder {path.parent}")
+            raise UsageError(f"cannot write {path}: folder {path.parent} does not exist")
 
 
 def _told(report: Report, earlier: _Earlier, asked: EvaluateOptions, out: Console, err: Console) -> Exit:
@@ -233,7 +231,7 @@ def _measured(asked: EvaluateOptions, deployment: Callable[[], Deployment], err:
 def _refuse_same_names(sets: Sequence[JudgedSet]) -> None:
     names = [judged.name for judged in sets]
     if len(set(names)) < len(names):
-        raise UsageError(f"two sets have the same folder's name, by which results are told apart: {', '.join(names)}")
+        raise UsageError(f"the folders of the sets must have different names: {', '.join(names)}")
 
 
 @dataclass(frozen=True)

@@ -97,13 +97,15 @@ def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
     from cicada.models.model_ids import LOCAL_PREFIX
 
     if not asked.generators and not runtime.local:
-        raise UsageError("--answers needs --generator ID: what is to write them")
+        raise UsageError("--answers needs --generator ID")
     named = asked.generators or (WRITER_ID,)
     for name in (*named, asked.judge or ""):
         if name.startswith(LOCAL_PREFIX) and not runtime.local:
-            raise UsageError(f"{name} is a model of the local cloud, and Amazon Bedrock is asked")
+            raise UsageError(f"{name} is a model of the local cloud, which is not used here")
     if asked.judge is not None and asked.judge.startswith(LOCAL_PREFIX):
-        raise UsageError(f"{asked.judge} quotes passages, and cannot judge: name a model of Bedrock or an endpoint")
+        raise UsageError(
+            f"{asked.judge} cannot judge, it only quotes passages: use a model of Bedrock or of an endpoint"
+        )
     return named
 
 

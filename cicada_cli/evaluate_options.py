@@ -12,6 +12,7 @@ from cicada_cli.answers_options import AskedAnswers, add_answers_arguments, give
 from cicada_cli.argument_types import positive
 from cicada_cli.aws import Aws
 from cicada_cli.exits import UsageError
+from cicada_cli.near_names import unknown_name
 from cicada_evaluation.measures import DEFAULT_RECALL
 from cicada_evaluation.modes import MODES, PIPELINES, SHARD_MODES
 
@@ -94,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a judged set: a folder in BEIR's layout, or a script or documents with questions; can be repeated",
+        help="a judged set: a folder in BEIR's layout, a script or documents with questions; can be repeated",
     )
     add(
         "--mode",
@@ -108,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,…",
         type=_pipelines,
         default=(),
-        help=f"beside the modes, or alone, of {_listed(PIPELINES)}",
+        help=f"in addition to the modes, of {_listed(PIPELINES)}",
     )
     add(
         "--citations",
@@ -116,9 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         default=[],
-        help="measure instead how well citations are checked, on files of labelled pairs; with --judge by that model",
+        help="measure the checks of citations instead, on files of labelled pairs, with --judge by that model",
     )
-    add("--limit", metavar="N", type=positive, help="only so many queries, chosen evenly (default: all)")
+    add("--limit", metavar="N", type=positive, help="ask this many queries only, chosen evenly (default: all)")
     add(
         "--recall",
         metavar="K,…",
@@ -130,10 +131,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--work",
         metavar="DIR",
         type=Path,
-        help="keep the indexes there, for the next time (default: a folder that is removed)",
+        help="keep the indexes in this folder for the next run (default: a temporary folder)",
     )
-    add("--collection", help="search this collection of the deployment's index, which holds the set already")
-    add("--json", metavar="FILE", type=Path, help="write everything to this file, for a later --compare")
+    add("--collection", metavar="COLLECTION", help="search this collection of the deployment, which holds the set")
+    add("--json", metavar="FILE", type=Path, help="write the report to this file, for a later --compare")
     add("--plot", metavar="FILE.svg", type=_svg, help="write a bar chart")
     add(
         "--compare",
@@ -141,22 +142,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         default=[],
-        help="an earlier --json to compare with, or two to compare with each other",
+        help="an earlier report to compare with, or two reports to compare",
     )
-    add("--gate", metavar="CONDITIONS", help="fail unless these hold, as ndcg@10>=0.40,hybrid:recall@100>=0.9 or @FILE")
-    add("--gate-against", metavar="FILE", type=Path, help="fail if a measure is worse than in this earlier --json")
-    add("--tolerance", type=float, default=DEFAULT_TOLERANCE, help="by how much it may be (default: %(default)s)")
-    add("--seed", type=int, default=0, help="of the bootstrap's random numbers (default: %(default)s)")
+    add("--gate", metavar="CONDITIONS", help="fail unless these hold: ndcg@10>=0.40,hybrid:recall@100>=0.9, or @FILE")
+    add("--gate-against", metavar="FILE", type=Path, help="fail if a measure is worse than in this earlier report")
+    add("--tolerance", type=float, default=DEFAULT_TOLERANCE, help="by how much it may be worse (default: %(default)s)")
+    add("--seed", type=int, default=0, help="seed of the bootstrap (default: %(default)s)")
     pipelines = parser.add_argument_group("pipelines")
-    pipelines.add_argument(
-        "--reranker", metavar="ID", help="what judges passages: a re-ranking model on Bedrock, or any other model"
-    )
-    pipelines.add_argument("--expansion-model", metavar="ID", help="what writes other wordings of a query")
+    pipelines.add_argument("--reranker", metavar="ID", help="model that re-ranks passages")
+    pipelines.add_argument("--expansion-model", metavar="ID", help="model that expands queries")
     add_answers_arguments(parser)
     engines = parser.add_argument_group("managed engines")
-    engines.add_argument("--vector-index", metavar="ARN", default="", help="the vector index of --mode s3vectors")
-    engines.add_argument("--kendra-index", metavar="ID", default="", help="the Kendra index of --mode kendra")
-    engines.add_argument("--fees", metavar="FILE", type=Path, help="engine fees in place of the delivered table")
+    engines.add_argument("--vector-index", metavar="ARN", default="", help="vector index of --mode s3vectors")
+    engines.add_argument("--kendra-index", metavar="ID", default="", help="Kendra index of --mode kendra")
+    engines.add_argument(
+        "--fees", metavar="FILE", type=Path, help="prices of the engines, instead of the built-in table"
+    )
 
 
 def _chosen(modes: tuple[str, ...] | None, pipelines: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
@@ -174,20 +175,20 @@ def _modes(text: str) -> tuple[str, ...]:
 def _each_of(known: Sequence[str], text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if unknown := [name for name in names if name not in known]:
-        raise argparse.ArgumentTypeError(f"{', '.join(map(repr, unknown))}: must be of {', '.join(known)}")
+        raise argparse.ArgumentTypeError(unknown_name("value", unknown[0], known))
     return names
 
 
 def _ranks(text: str) -> tuple[int, ...]:
     ranks = tuple(sorted({positive(part.strip()) for part in text.split(",")}))
     if ranks[-1] > MAX_TOP_K:
-        raise argparse.ArgumentTypeError(f"no engine returns more than {MAX_TOP_K} hits")
+        raise argparse.ArgumentTypeError(f"must be at most {MAX_TOP_K}")
     return ranks
 
 
 def _svg(text: str) -> Path:
     if not text.lower().endswith(".svg"):
-        raise argparse.ArgumentTypeError("must end in .svg: the chart is a vector drawing")
+        raise argparse.ArgumentTypeError("must end in .svg")
     return Path(text)
 
 

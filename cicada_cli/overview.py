@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cicada_cli.grammar import Commands
 
 START = {
+    "status": "check the deployment",
     "collections": "see what the corpus holds",
     'ask "Who rings the fog bell?"': "ask a question",
     "load manuals/": "load your own documents",

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from cicada.protocol.corpus import Collections
 from cicada.protocol.events import Confirmed
 from cicada_client import AnswerStream, CicadaClient, ClientError, EventFrame, ProfilesClient, Status, TokenProvider
 
@@ -109,6 +110,10 @@ class ClientSession:
     def profiles(self, work: Callable[[ProfilesClient], Coroutine[Any, Any, T]]) -> T:
         """Run a call on the user's profiles and return its result. Raises ClientError."""
         return self._run(work(self._client.profiles)).result()
+
+    def collections(self) -> Collections:
+        """What the user may read. Raises ClientError."""
+        return self._run(self._client.collections()).result()
 
     def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:
         """Confirm or decline a deletion and return the outcome. Raises ClientError."""

@@ -1,4 +1,4 @@
-"""Whose account it is, in which Region, and whether the CDK can deploy there."""
+"""The account and Region, and whether the CDK can deploy there."""
 
 from __future__ import annotations
 
@@ -68,14 +68,15 @@ def check_bootstrap(calls: Calls, region: str) -> Iterable[Finding]:
     except CallFailed as failed:
         if failed.code != "ParameterNotFound":
             raise
-        yield report.problem("the account is not prepared for the CDK in this Region", "make bootstrap")
+        yield report.problem("the Region is not bootstrapped for the CDK", "make bootstrap")
         return
     version = int(value) if str(value).isdecimal() else 0
     if version < OLDEST_BOOTSTRAP:
-        yield report.problem(f"version {value} is too old: {OLDEST_BOOTSTRAP} is needed", "make bootstrap")
+        yield report.problem(f"version {value} is too old: {OLDEST_BOOTSTRAP} is required", "make bootstrap")
     elif version < BOOTSTRAP_FOR_ROLLBACK:
         yield report.warning(
-            f"version {value} can deploy; `cdk rollback` needs {BOOTSTRAP_FOR_ROLLBACK}", "make bootstrap updates it"
+            f"version {value} can deploy, but `cdk rollback` needs {BOOTSTRAP_FOR_ROLLBACK}",
+            "make bootstrap updates it",
         )
     else:
         yield report.ok(f"version {value}")

@@ -42,7 +42,7 @@ def check_changes(calls: Calls, stacks: Mapping[str, Stack], wanted: Mapping[str
     found = consequences_of(deployed, wanted)
     yield from map(_told, found)
     if deployed and not found:
-        yield Reporter("changes", ", ".join(deployed)).ok("nothing is refused, lost or left behind")
+        yield Reporter("changes", ", ".join(deployed)).ok("no change is refused, and nothing is deleted or retained")
 
 
 def _told(consequence: Consequence) -> Finding:

@@ -1,4 +1,4 @@
-"""``cicada doctor``: checks an account before a deployment, and a deployment after it."""
+"""``cicada doctor``: check an AWS account before a deployment, and the deployment after it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from cicada_client import TokenProvider
 
 NEEDS: tuple[str, ...] = ()
-"""Nothing must be known of the deployment: there may be none."""
+"""No value is required: there may be no deployment."""
 DESCRIBES = Path("stacks") / "describe.py"
-"""What makes a folder a project that can be deployed."""
+"""The file that marks a checkout."""
 PROFILE_VARIABLE = "AWS_PROFILE"
 PREFIX_VARIABLE = "CICADA_STACK_PREFIX"
 _OWN_PROJECT = Path(__file__).resolve().parents[2]
@@ -48,14 +48,14 @@ def add_doctor(commands: Commands) -> None:
         dest="stage",
         action="store_const",
         const="deployed",
-        help="check a deployment too, and report a problem where none is found",
+        help="check the deployment too; a missing deployment is a problem",
     )
     parser.add_argument(
         "--settings",
         metavar="FILE",
-        help='a file of settings in place of cdk.json, as in make deploy ARGS="-c settings=FILE"',
+        help='settings file instead of cdk.json, as in make deploy ARGS="-c settings=FILE"',
     )
-    parser.add_argument("--no-question", action="store_true", help="ask the deployment no question")
+    parser.add_argument("--no-question", action="store_true", help="ask no question")
     add_json(parser)
     parser.set_defaults(run=_doctor, stage="any")
     add_connection(parser)
@@ -85,7 +85,7 @@ def doctor(
     token_file: Path | None,
     as_json: bool,
 ) -> Exit:
-    """Check, report, and tell by the exit status whether there is a problem."""
+    """Run the checks and print the report. The exit status is 1 if there is a problem."""
     from cicada_cli.doctor.examine import Wanted, examine
     from cicada_cli.doctor.view import as_json as plain
     from cicada_cli.doctor.view import lines
@@ -151,7 +151,7 @@ def ports_of(
 
 
 def find_project(folder: Path) -> Path | None:
-    """The project that a folder lies in, or that this command line belongs to; None where it is installed alone."""
+    """The checkout of a folder, or of this command; None if the command is installed without one."""
     for candidate in (folder, *folder.parents, _OWN_PROJECT):
         if (candidate / DESCRIBES).is_file():
             return candidate
@@ -159,7 +159,7 @@ def find_project(folder: Path) -> Path | None:
 
 
 def region_of(aws: Aws) -> str | None:
-    """The Region that AWS is asked in; None where none is named.
+    """The Region of the AWS calls; None if none is set.
 
     Raises:
         UsageError: the profile does not exist.

@@ -1,4 +1,4 @@
-"""A failed call as a finding: what is missing, and what helps."""
+"""A failed call as a finding: what is missing, and what to do."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def explained(report: Reporter, failed: CallFailed) -> Finding:
             return report.problem(f"the AWS credentials have expired: {said}", SIGN_IN)
         case Failure.INVALID:
             return report.problem(
-                f"AWS does not accept these credentials here ({failed.code}: {said})",
-                "check the keys, and whether the Region is enabled for the account (Account settings, AWS Regions)",
+                f"AWS rejected these credentials ({failed.code}: {said})",
+                "check the keys, and that the Region is enabled for the account (Account settings, AWS Regions)",
             )
         case Failure.REGION:
-            return report.problem("no Region is named", "set AWS_REGION, or a region in your AWS profile")
+            return report.problem("no Region is set", "set AWS_REGION, or a region in your AWS profile")
         case Failure.DENIED:
             return report.unknown(
-                f"you may not ask for it ({failed.permission})",
+                f"missing permission {failed.permission}",
                 f"run this command with a role that has {failed.permission}",
                 failed.permission,
             )
         case Failure.THROTTLED:
-            return report.unknown(f"AWS throttles {failed.service}:{failed.operation}", "run this command again later")
+            return report.unknown(f"AWS throttled {failed.service}:{failed.operation}", "run this command again later")
         case Failure.UNREACHABLE:
             return report.unknown(
-                f"{failed.service} could not be reached ({failed.code}: {said})",
+                f"cannot reach {failed.service} ({failed.code}: {said})",
                 "check the network and the proxy, and that the service exists in this Region",
             )
     return report.unknown(f"{failed.service}:{failed.operation} failed ({failed.code}: {said})")

@@ -1,4 +1,4 @@
-"""What a check found: its status, what it is about, and what to do."""
+"""The finding of a check: status, subject, result and what to do."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ class Status(StrEnum):
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """It could not be determined; ``permission`` names the missing permission, if that is why."""
+    """Could not be checked; ``permission`` names the permission that is missing, if any."""
     WARNING = "warning"
-    """It works, but needs attention."""
+    """Works, but needs attention."""
     PROBLEM = "problem"
-    """It does not work, or a deployment would fail."""
+    """Does not work, or a deployment would fail."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of a check for one subject."""
 
     check: str
-    """The check's name, which stays the same: ``credentials``, ``model``…"""
+    """The stable name of the check, such as ``credentials``."""
     status: Status
     subject: str
-    """What was looked at: a model's id, a stack's name, a URL."""
+    """What was checked: a model's id, a stack's name, a URL."""
     message: str
     mend: str | None = None
-    """What to do; None where nothing has to be done."""
+    """What to do, if anything."""
     permission: str | None = None
-    """The IAM action that was missing."""
+    """The missing IAM action."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, without what is absent."""
+        """The finding as JSON data, without absent fields."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Reporter:
-    """Makes the findings of one check about one subject."""
+    """Creates findings of one check about one subject."""
 
     check: str
     subject: str
 
     def ok(self, message: str) -> Finding:
-        """It is as it should be."""
+        """No problem."""
         return Finding(self.check, Status.OK, self.subject, message)
 
     def warning(self, message: str, mend: str | None = None) -> Finding:
-        """Something is to be known."""
+        """It works, but needs attention."""
         return Finding(self.check, Status.WARNING, self.subject, message, mend)
 
     def problem(self, message: str, mend: str) -> Finding:
@@ -60,11 +60,11 @@ class Reporter:
         return Finding(self.check, Status.PROBLEM, self.subject, message, mend)
 
     def unknown(self, message: str, mend: str | None = None, permission: str | None = None) -> Finding:
-        """It could not be told."""
+        """It could not be checked."""
         return Finding(self.check, Status.UNKNOWN, self.subject, message, mend, permission)
 
 
 def worst(findings: Sequence[Finding]) -> Status:
-    """The worst status; ``ok`` where nothing was found."""
+    """The worst status; ``ok`` without findings."""
     order = list(Status)
     return max((finding.status for finding in findings), key=order.index, default=Status.OK)

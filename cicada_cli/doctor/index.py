@@ -1,4 +1,4 @@
-"""The index as it is published: its version, passages, age, and whether it suits the embedding model."""
+"""The published index: version, passages, age, and whether it fits the embedding model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_index(
     try:
         current = read_current(store)
     except IndexUnavailable as error:
-        yield report.unknown(f"the bucket could not be read: {error}", permission="s3:GetObject")
+        yield report.unknown(f"cannot read the bucket: {error}", permission="s3:GetObject")
         return
     except CicadaError as error:
         yield report.problem(
@@ -44,14 +44,14 @@ def check_index(
         )
         return
     if current is None:
-        yield report.warning("nothing is loaded: every answer says that it found nothing", NOTHING)
+        yield report.warning("nothing is loaded, so every answer finds nothing", NOTHING)
         return
     manifest = current.manifest
     model, dimensions = outputs.get("EmbeddingModelId"), outputs.get("EmbeddingDimensions")
     if (model, dimensions) not in ((None, None), (manifest.embedding_model_id, str(manifest.dimensions))):
         yield report.problem(
-            f"made with {manifest.embedding_model_id} in {manifest.dimensions} dimensions; the deployment asks for "
-            f"{model} in {dimensions}, and refuses it",
+            f"embedded with {manifest.embedding_model_id} in {manifest.dimensions} dimensions, but the deployment uses "
+            f"{model} in {dimensions}",
             "load the corpus again",
         )
         return

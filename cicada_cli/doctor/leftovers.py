@@ -1,4 +1,4 @@
-"""What an earlier deployment of the same prefix has left: names that a new one needs, and data that it does not use."""
+"""Remains of an earlier deployment with the same prefix: names that are in use, and data that is not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_GROUPS = {"answer": "Answering", "ingest": "Ingest"}
 
 
 def check_names(calls: Calls, prefix: str, stacks: Collection[str]) -> Iterable[Finding]:
-    """Names that a stack gives and that are taken though the stack is not there: its creation would fail."""
+    """Names of resources of stacks that do not exist: the creation of such a stack would fail."""
     taken = [
         *(("function", name, "Integrators") for name in _functions(calls, prefix)),
         *(("log group", name, part) for name, part in _log_groups(calls, prefix)),
@@ -33,22 +33,22 @@ def check_names(calls: Calls, prefix: str, stacks: Collection[str]) -> Iterable[
     found = [(kind, name, part) for kind, name, part in taken if f"{prefix}-{part}" not in stacks]
     for kind, name, part in found:
         yield Reporter("leftovers", name).problem(
-            f"this {kind} is there, and the stack {prefix}-{part} that makes it is not: deploying would fail",
+            f"this {kind} exists without its stack {prefix}-{part}: the deployment would fail",
             f"delete the {kind}, or choose another stackPrefix",
         )
     if not found:
-        yield Reporter("leftovers", f"{prefix}-*").ok("no name that a deployment needs is taken")
+        yield Reporter("leftovers", f"{prefix}-*").ok("all names that a deployment needs are free")
 
 
 def check_kept_data(calls: Calls, prefix: str, outputs: Mapping[str, str]) -> Iterable[Finding]:
-    """Buckets and tables that were kept when their stack went: they are billed, and a new deployment has its own."""
+    """Buckets and tables that outlived their stack: they are billed, and a new deployment has its own."""
     begins = f"{prefix}-data-index".lower()
     buckets = (str(bucket["Name"]) for bucket in calls("s3", "ListBuckets").get("Buckets", ()))
     for name in buckets:
         if name.startswith(begins) and name != outputs.get("IndexBucket"):
             yield Reporter("leftovers", name).warning(
-                "a bucket of an earlier deployment was kept: its bytes are billed, and no stack uses it",
-                "delete it when its index is not needed any more",
+                "a bucket of an earlier deployment: it is billed, and no stack uses it",
+                "delete it when its index is no longer needed",
             )
     tables = (
         str(name)
@@ -58,22 +58,22 @@ def check_kept_data(calls: Calls, prefix: str, outputs: Mapping[str, str]) -> It
     for name in tables:
         if name.startswith(f"{prefix}-Data-Requests") and name != outputs.get("RequestsTable"):
             yield Reporter("leftovers", name).warning(
-                "a table of an earlier deployment was kept: its bytes are billed, and no stack uses it",
-                "delete it when its profiles and answers are not needed any more",
+                "a table of an earlier deployment: it is billed, and no stack uses it",
+                "delete it when its profiles and answers are no longer needed",
             )
 
 
 def check_user_pools(
     calls: Calls, prefix: str, domain: str, stacks: Collection[str], outputs: Mapping[str, str]
 ) -> Iterable[Finding]:
-    """User pools that were kept, and a sign-in domain that is taken: its stack could not be created."""
+    """User pools that outlived their stack, and a sign-in domain that is in use."""
     ours = outputs.get("UserPoolId")
     for page in _pages(calls, "cognito-idp", "ListUserPools", "NextToken", "NextToken", MaxResults=POOLS_A_PAGE):
         for pool in page.get("UserPools", ()):
             if pool.get("Name") == prefix and pool["Id"] != ours:
                 yield Reporter("leftovers", str(pool["Id"])).warning(
-                    "a user pool of an earlier deployment was kept: its users are not those of a new one",
-                    "delete it when its users are not needed any more",
+                    "a user pool of an earlier deployment: a new deployment does not use its users",
+                    "delete it when its users are no longer needed",
                 )
     if f"{prefix}-SignIn" in stacks:
         return
@@ -81,7 +81,7 @@ def check_user_pools(
     if owner is not None:
         delete = f"aws cognito-idp delete-user-pool-domain --domain {domain} --user-pool-id {owner}"
         yield Reporter("leftovers", domain).problem(
-            f"this sign-in domain is taken by the user pool {owner}: the stack {prefix}-SignIn could not be created",
+            f"the user pool {owner} uses this sign-in domain: the creation of the stack {prefix}-SignIn would fail",
             f"{delete}, or set auth.domainPrefix",
         )
 

@@ -1,4 +1,4 @@
-"""Each model that the settings name: whether this account can call it, from this Region."""
+"""Whether this account can call each configured model from this Region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GUIDE = "docs/models.md (Access to models) has the steps for an administrator"
 EMBEDDING_SETTING = "models.embeddingModelId"
 ANTHROPIC = "anthropic."
 RE_RANKING = ("amazon.rerank-", "cohere.rerank-")
-"""Models that answer no Converse call."""
+"""Models without the Converse API."""
 ADMINISTRATOR = (
     "have somebody with aws-marketplace:Subscribe and aws-marketplace:ViewSubscriptions call it once: " + GUIDE
 )
@@ -39,10 +39,9 @@ def check_model(
     dimensions: int,
     allowed: Sequence[str],
 ) -> Iterable[Finding]:
-    """Whether a model can be called, cheapest questions first; it is called only where nothing speaks against it.
+    """Whether a model can be called, cheapest checks first. It is called only if no check failed.
 
-    The first call of a third party's model subscribes the account to it, so a model that nobody has subscribed to is
-    not called.
+    The first call of a third-party model subscribes the account to it, so a model without a subscription is not called.
 
     Args:
         calls: the port.
@@ -54,7 +53,7 @@ def check_model(
     """
     report = Reporter("model", model_id)
     if read_endpoint_id(model_id) is not None:
-        return [report.unknown("a model of an endpoint of your own: it is not called here")]
+        return [report.unknown("a model of your own endpoint, which is not called here")]
     told = [*_profile(calls, report, model_id, region, allowed), *_access(calls, report, model_id)]
     if any(finding.status is Status.PROBLEM for finding in told):
         return told
@@ -69,7 +68,7 @@ def check_model(
 
 
 def _profile(calls: Calls, report: Reporter, model_id: str, region: str, allowed: Sequence[str]) -> Iterator[Finding]:
-    """Whether the inference profile exists here, and routes to no Region that the functions may not call."""
+    """Whether the inference profile exists, and routes only to Regions that the functions may call."""
     geography = read_model_id(model_id).profile
     if geography is None:
         return
@@ -78,8 +77,8 @@ def _profile(calls: Calls, report: Reporter, model_id: str, region: str, allowed
     except CallFailed as failed:
         if failed.code in ("ResourceNotFoundException", "ValidationException"):
             yield report.problem(
-                f"there is no such inference profile in {region}",
-                "choose one of `aws bedrock list-inference-profiles`, or a model's own id",
+                f"unknown inference profile in {region}",
+                "choose one of `aws bedrock list-inference-profiles`, or a model id",
             )
         else:
             yield explained(report, failed)
@@ -87,7 +86,7 @@ def _profile(calls: Calls, report: Reporter, model_id: str, region: str, allowed
     regions = {model["modelArn"].split(":")[3] for model in found.get("models", ())}
     if allowed and (more := sorted(regions - set(allowed) - {""})):
         yield report.warning(
-            f"the profile routes to {', '.join(more)} too, where the functions may not call the model: some calls fail",
+            f"the profile also routes to {', '.join(more)}, where the functions may not call the model: some calls fail",
             f"add {json.dumps(more)} to models.destinationRegions",
         )
 
@@ -96,14 +95,14 @@ def _profile(calls: Calls, report: Reporter, model_id: str, region: str, allowed
 
 
 def _access(calls: Calls, report: Reporter, model_id: str) -> Iterator[Finding]:
-    """Agreement, authorisation and forms, as far as they can be asked for without calling the model."""
+    """Subscription, authorisation and forms, without a call of the model."""
     name = read_model_id(model_id)
     try:
         found = calls("bedrock", "GetFoundationModelAvailability", modelId=name.base)
     except CallFailed as failed:
         if failed.code in ("ResourceNotFoundException", "ValidationException"):
             yield report.problem(
-                "Amazon Bedrock knows no such model", "choose one of `aws bedrock list-foundation-models`"
+                "unknown model in Amazon Bedrock", "choose one of `aws bedrock list-foundation-models`"
             )
             return
         yield explained(report, failed)
@@ -123,12 +122,12 @@ def _availability(report: Reporter, found: Mapping[str, object], *, through_prof
     elif status == "NOT_AVAILABLE" or found.get("entitlementAvailability") == "NOT_AVAILABLE":
         yield report.problem("this account has not subscribed to the model", ADMINISTRATOR)
     elif status == "PENDING":
-        yield report.warning("the subscription is under way", "wait up to 15 minutes")
+        yield report.warning("the subscription is in progress", "wait up to 15 minutes")
     if found.get("authorizationStatus") == "NOT_AUTHORIZED":
         yield report.problem("this account is not authorised to use the model", GUIDE)
     if found.get("regionAvailability") == "NOT_AVAILABLE" and not through_profile:
         yield report.problem(
-            "the model is not offered in this Region", "choose an inference profile of it, another model, or a Region"
+            "the model is not available in this Region", "choose an inference profile, another model, or another Region"
         )
 
 
@@ -146,10 +145,10 @@ def _use_case(calls: Calls, report: Reporter) -> Iterator[Finding]:
 
 
 def _call(calls: Calls, model_id: str, settings: Sequence[str], dimensions: int) -> str:
-    """Ask for one token, or one vector; raises CallFailed."""
+    """Call the model for one token or one vector; raises CallFailed."""
     base = read_model_id(model_id).base
     if base.startswith(RE_RANKING):
-        return "can be used; a re-ranking model is not called here"
+        return "available; re-ranking models are not called here"
     if EMBEDDING_SETTING in settings:
         return _embed(calls, model_id, dimensions)
     answer = calls(
@@ -174,38 +173,38 @@ def _embed(calls: Calls, model_id: str, dimensions: int) -> str:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise CallFailed(Failure.REFUSED, "bedrock-runtime", "InvokeModel", "Unreadable", repr(error)) from error
     if length != dimensions:
-        message = f"gives vectors of {length} dimensions; models.embeddingDimensions asks for {dimensions}"
+        message = f"returns vectors of {length} dimensions; models.embeddingDimensions is {dimensions}"
         raise CallFailed(Failure.REFUSED, "bedrock-runtime", "InvokeModel", "Dimensions", message)
-    return f"embeds in {length} dimensions"
+    return f"returns vectors of {length} dimensions"
 
 
 _REFUSALS = {
     "use case": ("Anthropic's use-case form has not been submitted for this account", GUIDE),
-    "marketplace": ("the model must be subscribed to first", ADMINISTRATOR),
+    "marketplace": ("this account has not subscribed to the model", ADMINISTRATOR),
     "on-demand throughput": (
-        "the model can be called through an inference profile only",
-        "name the profile in its place: us.…, eu.…, apac.… or global.…",
+        "the model can only be called through an inference profile",
+        "use the profile instead: us.…, eu.…, apac.… or global.…",
     ),
-    "legacy": ("the model is a legacy one, closed to accounts that do not use it", "choose a newer model"),
+    "legacy": ("the model is a legacy model, closed to new accounts", "choose a newer model"),
 }
-"""Words in the refusals that Bedrock is known to send, with what they mean and what helps."""
+"""Words in Bedrock's refusals, with their meaning and what to do."""
 _NOT_TO_BE_CALLED = ("ValidationException", "ResourceNotFoundException", "Dimensions", "Unreadable")
 
 
 def _refused(report: Reporter, failed: CallFailed) -> Finding:
-    """What the refusal of a call means."""
+    """A refused call as a finding."""
     said, shown = str(failed).lower(), clipped(str(failed), 200)
     for words, (message, mend) in _REFUSALS.items():
         if words in said:
             return report.problem(f"{message} ({failed.code}: {shown})", mend)
     if failed.code in _NOT_TO_BE_CALLED:
         mend = "choose a model that this Region offers and that the setting can use"
-        return report.problem(f"the call is refused ({failed.code}: {shown})", mend)
+        return report.problem(f"the call was refused ({failed.code}: {shown})", mend)
     if failed.failure is Failure.DENIED and "is not authorized to perform" not in said:
         return report.problem(f"no access to the model ({shown})", GUIDE)
     if failed.failure is Failure.THROTTLED:
         return report.warning(
             "throttled at the first call: the account's quota for this model may be very small",
-            "look at Amazon Bedrock in Service Quotas, and ask for more",
+            "request a higher quota in Service Quotas, Amazon Bedrock",
         )
     return explained(report, failed)

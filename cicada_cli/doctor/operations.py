@@ -44,7 +44,7 @@ def check_sweep(
     rule = calls("events", "DescribeRule", Name=name)
     if rule.get("State") != "ENABLED":
         yield report.problem(
-            "the rule is switched off: questions whose worker is lost are not taken up",
+            "the rule is disabled: requests with a lost worker are not recovered",
             f"aws events enable-rule --name {name}",
         )
         return
@@ -54,17 +54,17 @@ def check_sweep(
     failed = sum(total for _, total in _sums(calls, name, "FailedInvocations", end - look_back, end))
     if failed:
         yield report.problem(
-            f"{failed:.0f} runs could not be started in {_minutes(look_back)}",
-            "look at the function's permission for EventBridge: make deploy restores it",
+            f"{failed:.0f} runs failed to start within {_minutes(look_back)}",
+            "the function's permission for EventBridge may be missing: make deploy restores it",
         )
     elif runs:
         last = max(at for at, _ in runs)
-        yield report.ok(f"every {sweep_minutes} minutes; ran last {_minutes(end - last)} ago")
+        yield report.ok(f"every {sweep_minutes} minutes; last run {_minutes(end - last)} ago")
     elif made_at is not None and end - made_at < look_back:
-        yield report.ok(f"every {sweep_minutes} minutes; its runs are not reported yet")
+        yield report.ok(f"every {sweep_minutes} minutes; no runs reported yet")
     else:
         yield report.warning(
-            f"no run in the last {_minutes(look_back)}", f"look at the rule {name} in the console of EventBridge"
+            f"no run in the last {_minutes(look_back)}", f"check the rule {name} in the EventBridge console"
         )
 
 
@@ -94,7 +94,7 @@ def check_alarms(calls: Calls, prefix: str) -> Iterable[Finding]:
     begins = f"{prefix}-"
     alarms = list(_alarms(calls, begins))
     if not alarms:
-        yield Reporter("alarms", f"{begins}*").ok("none are configured: alarmEmail creates them")
+        yield Reporter("alarms", f"{begins}*").ok("no alarms: the setting alarmEmail creates them")
         return
     ringing = [alarm for alarm in alarms if alarm["StateValue"] == "ALARM"]
     for alarm in ringing:
@@ -104,7 +104,7 @@ def check_alarms(calls: Calls, prefix: str) -> Iterable[Finding]:
     for topic in sorted({topic for alarm in alarms for topic in alarm.get("AlarmActions", ())}):
         yield from _subscribers(calls, topic)
     if not ringing:
-        yield Reporter("alarms", f"{begins}*").ok(f"{len(alarms)} alarms, none in alarm")
+        yield Reporter("alarms", f"{begins}*").ok(f"{len(alarms)} alarms, none in state ALARM")
 
 
 def _alarms(calls: Calls, begins: str) -> Iterator[Mapping[str, Any]]:
@@ -125,7 +125,9 @@ def _subscribers(calls: Calls, topic: str) -> Iterator[Finding]:
     for subscription in found:
         if subscription.get("SubscriptionArn") == PENDING:
             yield Reporter("alarms", str(subscription.get("Endpoint", topic))).warning(
-                "the address has not been confirmed: no alarm reaches it", "follow the link in AWS's e-mail"
+                "the address is not confirmed, so it gets no alarms", "follow the link in AWS's e-mail"
             )
     if not found:
-        yield Reporter("alarms", topic).warning("nobody is told of an alarm", "subscribe an address to the topic")
+        yield Reporter("alarms", topic).warning(
+            "the topic of the alarms has no subscription", "subscribe an address to the topic"
+        )

@@ -1,4 +1,4 @@
-"""The page: whether it is served, with the headers that it is meant to have, and asks this deployment."""
+"""Whether the page is served with its headers and uses this deployment."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def check_page(outputs: Mapping[str, str], fetch: Fetch) -> Iterable[Finding]:
         page, config = fetch(address), fetch(f"{address}config.json")
     except PageUnavailable as error:
         yield report.problem(
-            f"cannot be reached: {error}", "CloudFront takes some minutes after its creation; then make deploy"
+            f"cannot be reached: {error}", "a new CloudFront distribution takes some minutes; otherwise make deploy"
         )
         return
     if page.status != 200:
-        yield report.problem(f"answers {page.status}", "make deploy puts its files in place")
+        yield report.problem(f"returned HTTP {page.status}", "make deploy uploads its files")
         return
     wanted = [*HEADERS, *(SECURE_HEADERS if url.startswith("https:") else ())]
     if missing := [name for name in wanted if name not in page.headers]:
-        yield report.warning(f"without the headers {', '.join(missing)}", "make deploy")
+        yield report.warning(f"missing headers: {', '.join(missing)}", "make deploy")
     else:
         yield report.ok("served, with its headers")
     told = _json(config.body) if config.status == 200 else {}
     asks, there = told.get("webSocketUrl"), outputs.get("WebSocketUrl")
     if asks != there:
         yield report.problem(
-            f"its config.json names {asks!r} as the deployment, which is {there}",
+            f"its config.json names {asks!r}, but the deployment is {there}",
             "make deploy",
         )
 

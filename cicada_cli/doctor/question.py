@@ -48,18 +48,18 @@ def check_question(
     """
     report = Reporter("question", url)
     if signs_in and token is None:
-        yield report.unknown("not asked: you are not signed in", "cicada login")
+        yield report.unknown("not asked, because you are not signed in", "cicada login")
         return
     began_s = clock()
     try:
         answer = asking(url, token)
     except ConnectionRefused as error:
         yield report.problem(
-            f"the deployment does not let you in: {error}", "cicada login, then docs/troubleshooting.md"
+            f"the deployment refused the connection: {error}", "cicada login, then docs/troubleshooting.md"
         )
         return
     except (ClientError, TimeoutError) as error:
-        said = str(error) or f"nothing within {TIMEOUT_S:.0f} s"
+        said = str(error) or f"timed out after {TIMEOUT_S:.0f} s"
         yield report.problem(f"no answer: {said}", "docs/troubleshooting.md says where to look")
         return
     took_s = clock() - began_s
@@ -71,12 +71,12 @@ def _judged(report: Reporter, answer: Answer, took_s: float) -> Iterable[Finding
     cost = metrics.cost_usd if metrics is not None else None
     told = (
         f"answered by {answer.strategy} ({answer.model}) in {took_s:.1f} s, "
-        + ("" if metrics is None else f"first words after {metrics.first_chunk_ms / 1000:.1f} s, ")
-        + ("cost not known" if cost is None else f"for {cost:.5f} US dollars")
+        + ("" if metrics is None else f"first text after {metrics.first_chunk_ms / 1000:.1f} s, ")
+        + ("cost unknown" if cost is None else f"for {cost:.5f} US dollars")
     )
     codes = {one.code for one in answer.failed}
     if codes == {NOTHING_LOADED}:
-        yield report.ok(f"{told}; nothing is loaded that it could rest on")
+        yield report.ok(f"{told}; nothing is loaded to answer from")
     elif codes:
         failed = ", ".join(f"{one.strategy} ({one.code})" for one in answer.failed)
         yield report.warning(f"{told}; failed before: {failed}", f"cicada trace {answer.request_id}")

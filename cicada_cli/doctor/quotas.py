@@ -1,4 +1,4 @@
-"""What the account allows: functions at once, and API Gateway's logs."""
+"""Quotas of the account: concurrent executions, and API Gateway's logging role."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ QUOTA = 'ask for more: Service Quotas, AWS Lambda, "Concurrent executions" (L-B9
 
 
 def check_concurrency(calls: Calls, settings: Described, region: str, *, deployed: bool) -> Iterable[Finding]:
-    """Whether Lambda's quota bears the reservation that the settings ask for, and more than a few answers at once."""
+    """Whether Lambda's quota allows the configured reservation, and enough answers at a time."""
     report = Reporter("concurrency", region)
     found = calls("lambda", "GetAccountSettings")["AccountLimit"]
     limit, unreserved = int(found["ConcurrentExecutions"]), int(found["UnreservedConcurrentExecutions"])
     wanted = settings.answer_concurrency
     if wanted == 0:
-        yield report.warning("limits.answerConcurrency is 0: nothing is answered", "set it to null, or above 0")
+        yield report.warning("limits.answerConcurrency is 0: no question is answered", "set it to null, or above 0")
     elif wanted is not None and unreserved - wanted < MUST_STAY_UNRESERVED:
         spare = max(0, unreserved - MUST_STAY_UNRESERVED)
         message = (
-            f"limits.answerConcurrency asks for {wanted}, and the account can reserve {spare} more of its {limit}: "
+            f"limits.answerConcurrency is {wanted}, but the account can reserve {spare} more of its {limit}: "
             f"{MUST_STAY_UNRESERVED} must stay unreserved"
         )
         if deployed:
-            yield report.warning(f"{message}. What this deployment has reserved already is not counted", QUOTA)
+            yield report.warning(f"{message}. The reservation of this deployment is not counted", QUOTA)
         else:
             yield report.problem(message, f"set limits.answerConcurrency to null or at most {spare}, or {QUOTA}")
         return
     if limit < SMALL_LIMIT:
-        yield report.warning(f"the account may run {limit} functions at once, over all that it has", QUOTA)
+        yield report.warning(f"the account can run {limit} functions at a time, over all its functions", QUOTA)
     else:
-        yield report.ok(f"{limit} functions at once, {unreserved} of them unreserved")
+        yield report.ok(f"{limit} functions at a time, {unreserved} unreserved")
 
 
 def check_api_logs(calls: Calls, settings: Described, prefix: str, region: str) -> Iterable[Finding]:
-    """Whether API Gateway has a role to write logs with, or gets one, and whether that takes another's place."""
+    """Whether API Gateway has a logging role or gets one, and whether that replaces another one."""
     report = Reporter("api-logs", region)
     role = str(calls("apigateway", "GetAccount").get("cloudwatchRoleArn") or "")
     if not settings.create_api_logging_role:
@@ -54,11 +54,11 @@ def check_api_logs(calls: Calls, settings: Described, prefix: str, region: str) 
             )
     elif role and f"/{prefix}-Gateway-" not in role:
         yield report.warning(
-            f"API Gateway writes logs as {role}; deploying puts a role of this deployment in its place, for the whole "
+            f"API Gateway writes logs as {role}; the deployment replaces it with its own role, for the whole "
             "account and Region",
             "set createApiLoggingRole to false to keep it",
         )
     else:
         yield report.ok(
-            f"API Gateway writes logs as {role}" if role else "a deployment makes API Gateway's logging role"
+            f"API Gateway writes logs as {role}" if role else "the deployment creates API Gateway's logging role"
         )

@@ -1,4 +1,4 @@
-"""Checks, side by side and in bounded time."""
+"""Runs checks in parallel, each within a time limit."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Check:
 
 
 def run_all(checks: Sequence[Check]) -> list[Finding]:
-    """Run the checks, each on a thread of its own; their findings come in the order of the checks.
+    """Run each check on a thread of its own and return the findings in the order of the checks.
 
-    A check that takes too long is left to itself: its thread does not keep the process.
+    A check that takes too long is abandoned; its thread does not block the exit.
     """
     runs = [_Run(check) for check in checks]
     return [finding for run in runs for finding in run.result()]
@@ -49,7 +49,7 @@ class _Run:
         if self._findings is not None:
             return self._findings
         report = Reporter(self._check.name, self._check.subject)
-        return [report.unknown(f"no result within {self._check.timeout_s:.0f} s", "run this command again")]
+        return [report.unknown(f"timed out after {self._check.timeout_s:.0f} s", "run this command again")]
 
     def _work(self) -> None:
         report = Reporter(self._check.name, self._check.subject)
@@ -57,5 +57,5 @@ class _Run:
             self._findings = list(self._check.run())
         except CallFailed as failed:
             self._findings = [explained(report, failed)]
-        except Exception as error:  # one check that is wrong must not hide what the others find
+        except Exception as error:  # one faulty check must not hide the findings of the others
             self._findings = [report.unknown(f"the check failed: {type(error).__name__}: {error}")]

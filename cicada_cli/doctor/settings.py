@@ -71,17 +71,17 @@ def read_settings(project: Path | None, file: str | None, *, account: str | None
             command, cwd=project, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return SettingsRead(source, error=f"{source} could not be read: {error}")
+        return SettingsRead(source, error=f"cannot read {source}: {error}")
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        return SettingsRead(source, error=f"{source} could not be read: {last[0]}")
+        return SettingsRead(source, error=f"cannot read {source}: {last[0]}")
     try:
         refused = _Refused.model_validate_json(done.stdout)
         if refused.error is not None:
             return SettingsRead(source, error=refused.error)
         return SettingsRead(source, Described.model_validate_json(done.stdout))
     except ValidationError as error:
-        return SettingsRead(source, error=f"{source} is described in an unknown way: {error.errors()[0]['loc']}")
+        return SettingsRead(source, error=f"unexpected description of {source}: {error.errors()[0]['loc']}")
 
 
 class _Refused(BaseModel):
@@ -92,9 +92,7 @@ def check_settings(read: SettingsRead) -> Iterable[Finding]:
     """Whether the settings can be deployed to this account and Region."""
     report = Reporter("settings", read.source)
     if read.absent:
-        yield report.unknown(
-            "no project here: what cdk.json asks for is not checked", "run this command in Cicada's repository"
-        )
+        yield report.unknown("no checkout here, so cdk.json is not checked", "run this command in Cicada's repository")
     elif read.error is not None:
         yield report.problem(read.error, f"correct {read.source}")
     else:
@@ -108,9 +106,7 @@ def check_drift(read: SettingsRead, outputs: Mapping[str, str]) -> Iterable[Find
         return
     recorded = dict(word.split("=", 1) for word in outputs.get("Settings", "").split() if "=" in word)
     if not recorded:
-        yield report.unknown(
-            "the deployment does not tell its settings: it was made by an older version", "make deploy"
-        )
+        yield report.unknown("the settings are unknown: the deployment is of an older release", "make deploy")
         return
     now = read.described.record
     changed = sorted(name for name in now.keys() | recorded.keys() if now.get(name) != recorded.get(name))

@@ -1,4 +1,4 @@
-"""Sign-in: the issuer, and where it is this account's, the user pool and its client."""
+"""Sign-in: the issuer and, with Cognito, the user pool and its client."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ NOBODY = "none"
 
 
 def signs_in(outputs: Mapping[str, str]) -> bool:
-    """Whether askers need a token."""
+    """Whether connections need a token."""
     return outputs.get("AuthMode", "oidc") != NOBODY
 
 
 def check_sign_in(calls: Calls, outputs: Mapping[str, str], fetch: Fetch, page: str | None) -> Iterable[Finding]:
-    """Look at what the outputs name of sign-in; ``page`` is the page's URL as the stacks have it."""
+    """Check the sign-in that the outputs name; ``page`` is the page's URL in the stacks."""
     mode = outputs.get("AuthMode")
     if mode is None:
         yield Reporter("sign-in", "AuthMode").unknown(
-            "the deployment does not tell how people sign in: it was made by an older version", "make deploy"
+            "the mode of sign-in is unknown: the deployment is of an older release", "make deploy"
         )
         return
     if mode == NOBODY:
-        yield Reporter("sign-in", mode).ok("nobody has to sign in: the local cloud alone allows that")
+        yield Reporter("sign-in", mode).ok("no sign-in, which only the local cloud allows")
         return
     yield from _issuer(outputs.get("Issuer", ""), fetch)
     pool = outputs.get("UserPoolId")
@@ -45,20 +45,21 @@ def _issuer(issuer: str, fetch: Fetch) -> Iterator[Finding]:
         page = fetch(url)
         document = json.loads(page.body) if page.status == 200 else None
     except (PageUnavailable, ValueError) as error:
-        yield report.problem(f"its configuration cannot be read from {url}: {error}", "check auth.issuer in cdk.json")
+        yield report.problem(f"cannot read its configuration from {url}: {error}", "check auth.issuer in cdk.json")
         return
     if not isinstance(document, dict):
-        yield report.problem(f"{url} answers {page.status}", "check auth.issuer in cdk.json")
+        yield report.problem(f"{url} returned HTTP {page.status}", "check auth.issuer in cdk.json")
     elif str(document.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
         yield report.problem(
-            f"it calls itself {document.get('issuer')}: no token of it is accepted", "set auth.issuer to that"
+            f"its configuration names the issuer {document.get('issuer')}, so its tokens are rejected",
+            "set auth.issuer to that",
         )
     elif missing := [
         name for name in ("authorization_endpoint", "token_endpoint", "jwks_uri") if not document.get(name)
     ]:
         yield report.problem(f"its configuration has no {', '.join(missing)}", "check auth.issuer in cdk.json")
     else:
-        yield report.ok("tells its endpoints and keys")
+        yield report.ok("its configuration is complete")
 
 
 def _pool(calls: Calls, pool: str) -> Iterator[Finding]:
@@ -68,16 +69,16 @@ def _pool(calls: Calls, pool: str) -> Iterator[Finding]:
     except CallFailed as failed:
         if failed.code != "ResourceNotFoundException":
             raise
-        yield report.problem("the user pool is gone", "make deploy")
+        yield report.problem("the user pool does not exist", "make deploy")
         return
     if int(found.get("EstimatedNumberOfUsers", 0)) == 0 and not _any_user(calls, pool):
-        yield report.warning("nobody can sign in yet", "cicada users add ADDRESS")
+        yield report.warning("the user pool has no users", "cicada users add EMAIL")
     else:
         yield report.ok("the user pool has users")
 
 
 def _any_user(calls: Calls, pool: str) -> bool:
-    """The estimate comes late."""
+    """Whether the pool has a user; the estimated number is delayed."""
     return bool(calls("cognito-idp", "ListUsers", UserPoolId=pool, Limit=1).get("Users"))
 
 
@@ -89,9 +90,9 @@ def _client(calls: Calls, pool: str, client_id: str, page: str | None) -> Iterat
         yield report.problem("the client does not allow the authorization code flow", "make deploy")
     elif page is not None and f"{page.rstrip('/')}/" not in callbacks:
         yield report.problem(
-            f"the page {page} is not among the client's callback URLs: signing in on it fails", "make deploy"
+            f"the page {page} is not a callback URL of the client, so signing in there fails", "make deploy"
         )
     elif not any(url.startswith("http://localhost:") for url in callbacks):
-        yield report.problem("the client has no callback URL of this machine: cicada login fails", "make deploy")
+        yield report.problem("the client has no callback URL on localhost, so cicada login fails", "make deploy")
     else:
-        yield report.ok("the client sends people back to the page and to cicada login")
+        yield report.ok("the client has callback URLs for the page and cicada login")

@@ -1,4 +1,4 @@
-"""The states of a deployment's stacks, and what to do about each."""
+"""The states of the stacks, and what to do about each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USABLE = (
     "IMPORT_COMPLETE",
     "IMPORT_ROLLBACK_COMPLETE",
 )
-"""States of a stack whose resources are there and that can be updated."""
+"""States in which a stack has its resources and can be updated."""
 ALWAYS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
 """Stacks that every deployment has."""
 ROLL_BACK = "node_modules/.bin/cdk rollback {name}, then make deploy"
@@ -59,25 +59,25 @@ def check_release(outputs: Mapping[str, str]) -> Iterable[Finding]:
     deployed = outputs.get(RELEASE_OUTPUT)
     report = Reporter("release", deployed or RELEASE_OUTPUT)
     if deployed == __version__:
-        yield report.ok("the deployment and this command")
+        yield report.ok("same as this command")
     elif deployed is None:
-        yield report.warning(f"the deployment is older than 0.2.0; this command is {__version__}", UPGRADE)
+        yield report.warning(f"the deployment is older than 0.2.0, this command is {__version__}", UPGRADE)
     else:
-        yield report.warning(f"the deployment is {deployed}; this command is {__version__}", UPGRADE)
+        yield report.warning(f"the deployment is {deployed}, this command is {__version__}", UPGRADE)
 
 
 def is_deployed(stacks: Mapping[str, Stack], prefix: str) -> bool:
-    """Whether the last stack has been deployed: its outputs name everything."""
+    """Whether the last stack is deployed."""
     return bool(stacks.get(f"{prefix}-Gateway", {}).get("Outputs"))
 
 
 def check_stacks(stacks: Mapping[str, Stack], prefix: str, *, deployed: bool) -> Iterable[Finding]:
-    """The state of each stack; that one is missing matters where everything is said to be deployed."""
+    """The state of each stack; with ``deployed``, a missing one is a problem."""
     if deployed and (missing := [part for part in ALWAYS if f"{prefix}-{part}" not in stacks]):
         names = ", ".join(f"{prefix}-{part}" for part in missing)
         yield Reporter("stacks", names).problem("not deployed", "make deploy")
     if not stacks:
-        yield Reporter("stacks", f"{prefix}-*").ok("none is there yet")
+        yield Reporter("stacks", f"{prefix}-*").ok("no stacks yet")
     for name, stack in stacks.items():
         yield _state(name, stack)
 
@@ -96,23 +96,23 @@ def _state(name: str, stack: Stack) -> Finding:
     if status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
         if stack.get("EnableTerminationProtection"):
             return report.problem(
-                f"{told}: its creation failed, and it is protected against deletion", UNPROTECT.format(name=name)
+                f"{told}: the creation failed, and deletion protection is on", UNPROTECT.format(name=name)
             )
-        return report.warning(f"{told}: its creation failed", "make deploy deletes it and creates it again")
+        return report.warning(f"{told}: the creation failed", "make deploy deletes it and creates it again")
     if status in ("CREATE_FAILED", "UPDATE_FAILED", "UPDATE_ROLLBACK_FAILED"):
-        return report.problem(f"{told}: it is neither updated nor rolled back", ROLL_BACK.format(name=name))
+        return report.problem(f"{told}: the update is stuck", ROLL_BACK.format(name=name))
     if status == "DELETE_FAILED":
-        return report.problem(f"{told}: it could not be deleted", DELETE.format(name=name))
+        return report.problem(f"{told}: the deletion failed", DELETE.format(name=name))
     if status == "REVIEW_IN_PROGRESS":
-        return report.warning(f"{told}: a deployment was cut off before it began", "make deploy completes it")
+        return report.warning(f"{told}: a deployment was interrupted before it started", "make deploy completes it")
     if status.endswith("_IN_PROGRESS"):
         return report.warning(
-            f"{told}: a deployment is under way, or was cut off and goes on in AWS",
+            f"{told}: a deployment is in progress, or was interrupted and continues in AWS",
             "make deploy waits for it and completes the rest",
         )
     if status == "UPDATE_ROLLBACK_COMPLETE":
         return report.warning(
-            f"{told}: the last update failed and was undone",
-            f"see why in the events of the stack {name}, then make deploy",
+            f"{told}: the last update failed and was rolled back",
+            f"see the events of the stack {name}, then make deploy",
         )
     return report.ok(status)

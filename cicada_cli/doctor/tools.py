@@ -45,11 +45,11 @@ def _node(path: str | None) -> Finding:
     told = _output([path, "--version"])
     found = re.match(r"v(\d+)\.", told)
     if found is None:
-        return report.unknown(f"`node --version` says {told!r}", advice)
+        return report.unknown(f"unexpected output of `node --version`: {told!r}", advice)
     if int(found[1]) < OLDEST_NODE:
         return report.problem(f"{told} is too old", advice)
     if int(found[1]) < SUPPORTED_NODE:
-        return report.warning(f"{told} works, and is past its end of life", advice)
+        return report.warning(f"{told} works, but is past its end of life", advice)
     return report.ok(told)
 
 
@@ -59,14 +59,14 @@ def _cdk(project: Path) -> Finding:
         lock = json.loads((project / "package-lock.json").read_text(encoding="utf-8"))
         pinned = lock["packages"]["node_modules/aws-cdk"]["version"]
     except (OSError, ValueError, KeyError):
-        return report.unknown("no package-lock.json that pins it")
+        return report.unknown("no package-lock.json pins it")
     try:
         package = project / "node_modules" / "aws-cdk" / "package.json"
         installed = json.loads(package.read_text(encoding="utf-8"))["version"]
     except (OSError, ValueError, KeyError):
         return report.problem(f"not installed (pinned: {pinned})", "run make setup")
     if installed != pinned:
-        return report.problem(f"{installed} is installed, {pinned} is pinned", "run make setup")
+        return report.problem(f"{installed} is installed, but {pinned} is pinned", "run make setup")
     return report.ok(installed)
 
 

@@ -16,7 +16,7 @@ MAX_SUBJECT_CHARS = 80
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain data; new members may be added, and none is removed or changed within a format version."""
+    """The report as JSON data. Within a format version, fields are only added."""
     return {
         "formatVersion": FORMAT_VERSION,
         "stage": report.stage,
@@ -55,7 +55,9 @@ def _summary(report: Report) -> str:
         f"{counts[Status.OK]} ok",
     ]
     if report.stage == "deployed":
-        done = "The deployment works." if worst(report.findings) is not Status.PROBLEM else "The deployment needs help."
+        done = (
+            "The deployment works." if worst(report.findings) is not Status.PROBLEM else "The deployment has problems."
+        )
     else:
         done = "Ready to deploy." if worst(report.findings) is not Status.PROBLEM else "Not ready to deploy."
     return f"{done} {', '.join(parts)}."

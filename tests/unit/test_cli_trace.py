@@ -195,7 +195,7 @@ def test_what_is_missing_is_said_and_cuts_no_attempt_off() -> None:
     whole, cut = story(KILLED), RequestTrace.of(REQUEST, KILLED, cut=True)
     assert [one.outcome for one in cut.attempts] == ["under_way", "answered"]
     assert verdict(cut).startswith(verdict(whole))
-    assert "more lines than the 10,000 that a query returns" in verdict(cut)
+    assert "more than 10,000 log lines" in verdict(cut)
     assert (plain(cut)["cut"], plain(whole)["cut"]) == (True, False)
 
 
@@ -203,7 +203,7 @@ def test_what_is_missing_is_said_and_cuts_no_attempt_off() -> None:
 def test_a_number_that_is_none_counts_nothing(value: Any) -> None:
     assert line(0, "resumed", last_seq=value).count("last_seq") == 0
     assert line(0, "model_call", took_ms=value).number("took_ms") is None
-    assert "from event 0 on" in sentence(line(0, "resumed", after=value))
+    assert "after event 0 of 0" in sentence(line(0, "resumed", after=value))
 
 
 def test_calls_of_all_attempts_are_summed() -> None:
@@ -270,17 +270,17 @@ def test_the_saved_query_that_shows_more(lines: Sequence[LogLine], query: str) -
 
 
 def test_a_request_without_an_end_is_said_to_have_none() -> None:
-    assert verdict(story(KILLED[:3])).startswith("Not ended, as far as the log tells: its last line came 0.12 s after")
+    assert verdict(story(KILLED[:3])).startswith("The log has no end: the last line was written 0.12 s after")
 
 
 def test_the_sums() -> None:
     assert sums(story(RAG)) == (
-        "1 attempt · 1 model call · 1,800 tokens in, 120 out · $0.00040 · 5 posts · first words after 0.64 s"
+        "1 attempt · 1 model call · 1,800 tokens in, 120 out · $0.00040 · 5 posts · first text after 0.64 s"
     )
     assert sums(story(FALLEN)) == (
         "2 attempts · 2 model calls · 3,600 tokens in, 150 out · $0.00040 and 1 call of unknown cost · 2 faults · "
         "5 posts, 1 failed · "
-        "first words after 0.64 s"
+        "first text after 0.64 s"
     )
     assert sums(story(KILLED[:5])) == "1 attempt · no model call · 1 resume · 1 recovery"
 
@@ -288,27 +288,27 @@ def test_the_sums() -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (RAG[0], "route rag, 93% sure; enters at rag"),
-        (RAG[1], "workflow started at rag"),
-        (line(0, "asked_again", last_seq=3), "the same question once more; the log stands at event 3"),
-        (KILLED[3], "from event 3 on, the log stands at 4: live"),
-        (KILLED[4], "started again by the resume: lease_out"),
-        (RAG[2], "rag begins (worker w-1)"),
+        (RAG[0], "route rag, 93% confidence; starts with rag"),
+        (RAG[1], "workflow started with rag"),
+        (line(0, "asked_again", last_seq=3), "repeated question; the log ends with event 3"),
+        (KILLED[3], "after event 3 of 4: live"),
+        (KILLED[4], "restarted by the resume: lease_out"),
+        (RAG[2], "rag starts (worker w-1)"),
         (
             line(0, "attempt", strategy="rag", failed=["rag: worker_timeout"]),
-            "rag begins after rag: worker_timeout (worker not named)",
+            "rag starts after rag: worker_timeout (worker unknown)",
         ),
         (line(0, "question_completed", took_ms=210, by="model"), "from the conversation, by model, 210 ms"),
         (
             FALLEN[3],
-            "no earlier answer fits, similarity 0.62, 40 answers compared, 9 ms",
+            "no similar earlier answer, similarity 0.62, 40 answers compared, 9 ms",
         ),
         (
             line(0, "gathered", intentions=["notes.npc_history"], named=1, places=3, chosen=7, query_ms=21.4),
-            "intentions notes.npc_history, 1 name in 3 sections, 7 passages chosen, queried in 21 ms",
+            "intentions notes.npc_history, 1 name in 3 sections, 7 passages selected, queried in 21 ms",
         ),
-        (line(0, "gathered", chosen=1), "no collection chosen, 0 names in 0 sections, 1 passage chosen"),
-        (RAG[3], "8 passages found, 6 used, of 712 searched, shards, version v7, search 14 ms"),
+        (line(0, "gathered", chosen=1), "no collection selected, 0 names in 0 sections, 1 passage selected"),
+        (RAG[3], "8 passages found, 6 used, 712 searched, shards, version v7, search 14 ms"),
         (
             line(
                 0,
@@ -321,13 +321,12 @@ def test_the_sums() -> None:
                 cache_ms=8,
                 degraded=["words_only"],
             ),
-            "3 passages found, 3 used, 2 of them from earlier answers, shards, version v, earlier answers 8 ms, "
-            "without the whole: words_only",
+            "3 passages found, 3 used, 2 from earlier answers, shards, version v, cache 8 ms, degraded: words_only",
         ),
-        (RAG[4], "m-1, 1,800 tokens in, 120 out, $0.00040, first piece 300 ms, 900 ms"),
+        (RAG[4], "m-1, 1,800 tokens in, 120 out, $0.00040, first text 300 ms, 900 ms"),
         (
             line(0, "model_call", purpose="complete_question", model_id="m", calls=2, fault="model_busy"),
-            "m to complete the question, 2 calls, ended by model_busy",
+            "m to complete the question, 2 calls, ended with model_busy",
         ),
         (
             line(0, "fault", message="dependency skipped", dependency="index", code="dependency_down", why="it fails"),
@@ -336,14 +335,14 @@ def test_the_sums() -> None:
         (line(0, "fault", message="attempt failed"), "attempt failed"),
         (
             line(0, "superseded", message="attempt not begun", why="claimed"),
-            "attempt not begun: another execution drives the request",
+            "attempt not begun: another execution handles the request",
         ),
         (line(0, "superseded", message="m", why="attempt 3 stands"), "m: attempt 3 stands"),
         (FALLEN[6], "up to event 9, 4 writes, 5 posts, 1 failed"),
-        (RAG[6], "answered by way of rag, m-1, end_turn, grounded"),
+        (RAG[6], "answered by rag, m-1, end_turn, grounded"),
         (line(0, "ended", code="cancelled"), "error cancelled"),
         (line(0, "ended", code="c", failed=["rag: x"]), "error c after rag: x"),
-        (RAG[7], "the answer is kept in the cache"),
+        (RAG[7], "the answer is stored in the cache"),
         (line(0, message="attempt failed", exception_name="KeyError"), "attempt failed (KeyError)"),
         (line(0, "of_a_newer_version", message="something new"), "something new"),
     ],
@@ -370,8 +369,8 @@ def test_a_pipe_gets_a_line_a_step_then_the_attempts_the_verdict_and_the_sums(
 ) -> None:
     ending = shown(FALLEN).splitlines()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "+0.000 s\t\taccepted\troute hybrid, 93% sure; enters at hybrid"
-    assert lines[2] == "+0.120 s\t1\tattempt\thybrid begins (worker w-1)"
+    assert lines[0] == "+0.000 s\t\taccepted\troute hybrid, 93% confidence; starts with hybrid"
+    assert lines[2] == "+0.120 s\t1\tattempt\thybrid starts (worker w-1)"
     assert len(lines) == len(FALLEN)
     assert ending[0].startswith("attempt 1: hybrid failed (stream_broken), 0.79 s · 1 model call · 1,800 tokens in")
     assert ending[1].startswith("attempt 2: rag answered, 1.14 s")
@@ -382,9 +381,9 @@ def test_a_pipe_gets_a_line_a_step_then_the_attempts_the_verdict_and_the_sums(
 def test_a_terminal_gets_a_table() -> None:
     text = shown(KILLED, terminal=True)
     assert f"request {REQUEST}, 2026-11-21T02:40:00.000+00:00" in text
-    assert "attempt 1: rag was cut off: its worker told of no end, 0.00 s · no model call" in text
+    assert "attempt 1: rag was cut off: its worker logged no end, 0.00 s · no model call" in text
     row = next(row for row in text.splitlines() if "recovered" in row)
-    assert row.split() == ["+20.010", "s", "recovered", "started", "again", "by", "the", "resume:", "lease_out"]
+    assert row.split() == ["+20.010", "s", "recovered", "restarted", "by", "the", "resume:", "lease_out"]
 
 
 def test_lines_beside_the_story_are_shown_where_they_tell_of_trouble_or_where_all_are_wanted(

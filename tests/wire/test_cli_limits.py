@@ -164,7 +164,7 @@ def test_one_user_is_shown_day_by_day_with_what_is_left(
     assert "1 question being answered: the totals include 120,000 tokens and $0.4000 reserved for them" in told
     assert run("usage", "--user", subject, "--json")["limits"][2]["resetsAtMs"] == 1_795_651_200_000
     assert run("usage", "--user", "ann", "--tenant", "a b", "--json")["name"] == "a%20b/ann"
-    assert "there is no user nobody@example.com" in run("usage", "--user", "nobody@example.com", status=1)
+    assert "unknown user nobody@example.com" in run("usage", "--user", "nobody@example.com", status=1)
     with pytest.raises(SystemExit):
         run("usage", "--month", "2026-13")
 
@@ -188,8 +188,8 @@ def test_limits_are_overridden_one_by_one_and_recorded(
         ["each user", "usdDay", "$2.00", "settings"],
         ["each member of users", "usdDay", "$4.00", "settings"],
         ["group users", "usdMonth", "$100.00", "settings"],
-        [f"the user {subject}", "requestsMinute", "none", "override"],
-        [f"the user {subject}", "usdDay", "$7.50", "override"],
+        [f"user {subject}", "requestsMinute", "none", "override"],
+        [f"user {subject}", "usdDay", "$7.50", "override"],
     ]
     run("limits", "unset", "--user", email, "--requests-minute")
     assert records.overrides().limits == {user(subject): Limits(usd_day=7.5)}
@@ -220,7 +220,7 @@ def test_the_switch_is_turned_and_seen(service: Service, run: Run, records: Dyna
     assert records.overrides().stopped
     assert audited(service).action == "spending_stopped"
     for seen in (run("limits"), run("usage")):
-        assert "no question is taken: `cicada limits start` ends that" in seen
+        assert "questions are stopped: `cicada limits start` allows them again" in seen
     assert run("limits", "start", "--json") == {"stopped": False, "stoppedBefore": True}
     assert not records.overrides().stopped
 

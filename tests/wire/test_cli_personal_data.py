@@ -181,7 +181,7 @@ def test_data_in_a_tenant_that_was_not_named_is_told(
 
 def test_a_user_of_no_name_or_an_unknown_one_is_refused(run: Run) -> None:
     assert "missing USER" in run("erase", " ", "--yes", status=2)
-    assert "there is no user x@example.com" in run("export", "x@example.com", status=1)
+    assert "unknown user x@example.com" in run("export", "x@example.com", status=1)
 
 
 def test_a_table_that_is_not_there_is_told(run: Run) -> None:

@@ -257,7 +257,7 @@ def test_of_a_name_that_nothing_has_the_closest_are_told(cicada: Any) -> None:
     cicada("create", "character", "Tamsin Oake")
     cicada("create", "location", "The Boathouse")
     assert "Did you mean 'Tamsin Oake'?" in cicada("show", "tamsin")[2]
-    assert "Did you mean “The Boathouse”?" in cicada("delete", "the boat house")[2]
+    assert "Did you mean 'The Boathouse'?" in cicada("delete", "the boat house")[2]
     assert "Did you mean" not in cicada("history", "Ilse")[2]
     assert "Did you mean" not in cicada("show", "Tamsin", "--kind", "location")[2]
 

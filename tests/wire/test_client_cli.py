@@ -192,10 +192,10 @@ def test_a_command_line_that_is_not_valid_is_status_2(arguments: list[str], caps
     [
         (["aks", "?"], "unknown command 'aks'. Did you mean 'ask'?"),
         (["index", "verisons"], "unknown command 'verisons'. Did you mean 'versions'?"),
-        (["ask", "?", "--profile", "work"], "unknown option '--profile'. Did you mean '--aws-profile'?"),
+        (["ask", "?", "--profile", "work"], "unknown option '--profile'. Did you mean '--aws-profile'"),
         (["search", "?", "--mode", "dens"], "argument --mode: unknown value 'dens'. Did you mean 'dense'?"),
         (["retrieve", "--pipeline", "x"], "unknown value 'x'. Valid: standard, rerank, advanced, facets."),
-        (["help", "lod"], "unknown command 'lod'. Did you mean 'load'?"),
+        (["help", "lod"], "unknown command 'lod'. Did you mean 'load'"),
     ],
 )
 def test_unknown_names_are_said_to_be_unknown(

@@ -230,7 +230,7 @@ def test_a_search_can_be_made_as_members_of_groups_would_make_it(capsys: pytest.
         main(["search", "bell", "--groups", "a\x01b"])
     capsys.readouterr()
     assert main(["search", "bell", "--groups", "others", "--access", "[]"]) == 2
-    assert "settings of access" in capsys.readouterr().err
+    assert "invalid access settings" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("two_collections")

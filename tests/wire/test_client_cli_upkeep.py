@@ -95,7 +95,7 @@ def test_rolling_back_brings_the_old_content_back(store: S3Store, capsys: pytest
     told = run(capsys, "rollback", first)
     assert f"with the content of version {first}" in told
     assert content(store) == {"script": expected(OLD)}
-    assert "is current already" in run(capsys, "rollback", run(capsys, "versions").split("\t")[0])
+    assert "is already current" in run(capsys, "rollback", run(capsys, "versions").split("\t")[0])
     run(capsys, "rollback", second)
     assert content(store) == {"script": expected(NEW)}
     assert main(["audit"]) == 0
@@ -117,7 +117,7 @@ def test_many_small_segments_are_merged_and_collected(store: S3Store, capsys: py
         store.write(key, data, replaces=None)
     before = content(store)
     assert run(capsys, "compact", "--collection", "other") == "Nothing to compact.\n"
-    assert "10 segments became 1" in run(capsys, "compact")
+    assert "Merged 10 segments into 1" in run(capsys, "compact")
     assert run(capsys, "compact") == "Nothing to compact.\n"
     assert content(store) == before
     assert "0 objects deleted" in run(capsys, "collect", "--keep-versions", "1")  # all of it is of today

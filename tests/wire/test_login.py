@@ -125,7 +125,7 @@ def test_a_browser_signs_in(
 ) -> None:
     surfer = Surfer()
     assert sign_in(service, store, port, surfer) == Exit.DONE
-    assert f"Signed in to {URL} as {EMAIL}, in users." in capsys.readouterr().out
+    assert f"Signed in to {URL} as {EMAIL} (groups: users)." in capsys.readouterr().out
     assert surfer.seen[0].status == 200
     assert "You are signed in" in surfer.seen[0].text
     found = kept(store)
@@ -242,7 +242,7 @@ def test_a_browser_that_does_not_come_back_is_not_waited_for_without_end(
     monkeypatch.setattr("cicada_cli.login.complain", told.append)
     status = login(deployment(service), store, browser=True, open_url=lambda _: False, ports=[port])
     assert status == Exit.CONNECTION_LOST
-    assert "the browser did not come back" in told[0]
+    assert "the browser did not return" in told[0]
     assert store.get(URL) is None
 
 
@@ -251,7 +251,7 @@ def test_all_ports_taken(service: SignInService, store: SignInStore, capsys: pyt
         number = taken.getsockname()[1]
         assert login(deployment(service), store, browser=True, open_url=Surfer(), ports=[number]) == Exit.FAILED
     told = capsys.readouterr().err
-    assert f"ports {number} are taken" in told
+    assert f"ports {number} are in use" in told
     assert "--no-browser" in told
 
 
@@ -285,7 +285,7 @@ def test_what_fails_midway_leaves_nothing_and_the_same_command_completes_it(
     said = capsys.readouterr().err
     assert service.issuer.url in said
     assert told in said
-    assert "The same command tries again" in said
+    assert "Run the same command again" in said
     assert store.get(URL) is None
     service.faults.disarm()
     assert sign_in(service, store, port) == Exit.DONE
@@ -315,7 +315,7 @@ def test_an_issuer_that_refuses_the_request_is_told(
 
     asked = deployment(service, scopes="openid everything")
     assert login(asked, store, browser=True, open_url=surf, ports=[port]) == Exit.FAILED
-    assert f"{service.issuer_url} refused it: invalid_scope" in capsys.readouterr().err
+    assert f"{service.issuer_url} refused the sign-in: invalid_scope" in capsys.readouterr().err
 
 
 def test_a_user_without_a_group_is_told_so(
@@ -323,7 +323,7 @@ def test_a_user_without_a_group_is_told_so(
 ) -> None:
     service.add_user("alone@example.com", PASSWORD, group=None)
     assert sign_in(service, store, port, Surfer("alone@example.com")) == Exit.DONE
-    assert "in no group" in capsys.readouterr().err
+    assert "has no groups" in capsys.readouterr().err
 
 
 def test_a_deployment_without_sign_in(store: SignInStore, capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,7 +385,7 @@ def test_what_cannot_be_read_can_be_forgotten(
     (path,) = tmp_path.rglob("*.json")
     path.write_text("{" if why == "damaged" else json.dumps({**json.loads(path.read_text()), "in_keyring": True}))
     assert logout(URL, store, forget=False) == Exit.FAILED
-    assert "--forget only deletes what is kept here" in capsys.readouterr().err
+    assert "--forget deletes the stored tokens" in capsys.readouterr().err
     assert logout(URL, store, forget=True) == Exit.DONE
     assert store.get(URL) is None
 
@@ -530,7 +530,7 @@ def test_a_page_names_the_deployment(
     with running(gateway) as url:
         opened.enter_context(deployed_page(service.services, {"config.json": config_of(service, url)}))
         assert main(["ask", "Who rang?", "--page", page]) == 2
-        assert f"not signed in to {url}: cicada login --page {page}" in capsys.readouterr().err
+        assert f"not signed in to {url}. Run: cicada login --page {page}" in capsys.readouterr().err
         signed_in_at(url, tmp_path, service, page)
         assert main(["ask", "Who rang?", "--page", page, "--json"]) == 0
         assert main(["whoami", "--page", page]) == 0
@@ -560,7 +560,7 @@ def test_a_sign_in_by_a_page_is_found_again_and_another_is_not(
         assert main(["login", "--no-browser"]) == 0
     monkeypatch.setenv("AWS_PROFILE", "another")
     assert main(["whoami"]) == 2
-    assert "--url not known" in capsys.readouterr().err
+    assert "(missing: --url)" in capsys.readouterr().err
     monkeypatch.delenv("AWS_PROFILE")
     found = Deployment({**deployment(service).values, "page": "https://page.example"}, Aws())  # as the stacks tell it
     with monkeypatch.context() as patch:

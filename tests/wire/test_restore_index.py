@@ -124,7 +124,7 @@ def test_every_damaged_or_deleted_object_comes_back(house: House, capsys: pytest
     house.store.delete(objects[1])
     planned = run(capsys, "--dry-run")
     assert all(f"restore: {key} as of" in planned for key in (CURRENT_KEY, ACCESS_KEY, *objects))
-    assert f"write again: {version_key(manifest.version)}" in planned
+    assert f"rewrite: {version_key(manifest.version)}" in planned
     assert house.store.read(CURRENT_KEY).data.startswith(b"damaged")  # nothing was changed
     assert "Put back 6 objects" in run(capsys, "--yes")
     assert house.manifest() == manifest
