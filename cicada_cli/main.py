@@ -20,6 +20,10 @@ from cicada_cli.text import clipped, one_line
 
 __all__ = ["build_parser", "main", "unforeseen"]
 
+OF_THE_EXTRA = frozenset(
+    {"Stemmer", "boto3", "botocore", "charset_normalizer", "markdown_it", "numpy", "rich", "shtab", "yaml"}
+)
+"""Modules of the extra ``cli``, without which only the client is installed."""
 TRACEBACK_VARIABLE = "CICADA_TRACEBACK"
 MAX_UNFORESEEN_CHARS = 300
 
@@ -35,6 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(sys.argv[1:] if argv is None else list(argv))
     except UsageError as error:
         complain(str(error))
+        return Exit.USAGE
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in OF_THE_EXTRA:
+            complain(unforeseen(error))
+            return Exit.FAILED
+        complain("the command needs the extra cli: pip install '.[cli]' in Cicada's repository")
         return Exit.USAGE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

@@ -86,7 +86,7 @@ def _profile(calls: Calls, report: Reporter, model_id: str, region: str, allowed
     regions = {model["modelArn"].split(":")[3] for model in found.get("models", ())}
     if allowed and (more := sorted(regions - set(allowed) - {""})):
         yield report.warning(
-            f"the profile also routes to {', '.join(more)}, where the functions may not call the model: some calls fail",
+            f"the profile also routes to {', '.join(more)}, where the functions may not call the model",
             f"add {json.dumps(more)} to models.destinationRegions",
         )
 

@@ -127,7 +127,7 @@ def test_an_administrator_limits_a_user_at_once(cloud, issuer, user):
     administer("limits", "set", "--user", user, "--requests-minute", "0")
     refused = cicada(cloud, token, "ask", QUESTION)
     assert (refused.returncode, refused.stdout) == (5, "")
-    assert refused.stderr == "cicada: Your limit of 0 questions a minute is reached. (limit_reached)\n"
+    assert refused.stderr == "cicada: You have reached your limit of 0 questions a minute. (limit_reached)\n"
     assert administer("usage", "--user", user)["questions"] == 0
 
     assert administer("limits", "unset", "--user", user)["before"] == {"requestsMinute": 0}

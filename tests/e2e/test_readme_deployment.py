@@ -128,7 +128,7 @@ def test_the_commands_of_the_readme_lead_to_an_answer(account, clone, environmen
 
     before = run("make deploy")
     assert before.returncode != 0
-    assert "not prepared for the CDK" in before.stderr
+    assert "not bootstrapped for the CDK" in before.stderr
     assert stacks_of(account) == {}, "nothing is created where something is missing"
     first = {}
     for command in commands():

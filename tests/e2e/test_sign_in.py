@@ -187,7 +187,7 @@ def test_a_user_is_added_asks_and_is_refused(signed: SearchedCloud, typist: Typi
     added = typist.json("users", "add", EMAIL, "--password-once")
     assert "cicada login" in typist.type("ask", "Hello!", status=2)
     told = login_on_a_terminal(added["temporaryPassword"], PASSWORD)
-    assert f"as {EMAIL}, in users" in told
+    assert f"as {EMAIL} (groups: users)" in told
     assert typist.json("whoami")["subject"] == added["subject"]
     assert "answered by direct" in typist.type("ask", "Hello!")
 

@@ -43,8 +43,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str, terminal: bool = False)
         DEPLOYMENT, since_s=args.since, actions=args.action, as_json=args.json, out=out, now=lambda: NOON
     )
     assert done == 0
-    shown = capsys.readouterr().out
-    return out.file.getvalue() if terminal and isinstance(out.file, io.StringIO) else shown
+    told = capsys.readouterr()
+    return told.err + (out.file.getvalue() if terminal and isinstance(out.file, io.StringIO) else told.out)
 
 
 @pytest.mark.usefixtures("store")

@@ -64,13 +64,13 @@ def test_a_region_that_is_not_enabled_is_told_from_wrong_keys() -> None:
     assert finding.status is Status.PROBLEM
     assert "ap-east-1 is not enabled" in finding.message
     _, finding = identify(StubbedAws(("sts.GetCallerIdentity", NOT_ENABLED)), unknown, "ap-east-1")
-    assert "does not accept these credentials" in finding.message
+    assert "rejected these credentials" in finding.message
 
 
 def test_no_region_is_named() -> None:
     who, finding = identify(NOBODY, NOBODY, None)
     assert who is None
-    assert finding.message == "no Region is named"
+    assert finding.message == "no Region is set"
     assert "AWS_REGION" in (finding.mend or "")
 
 
@@ -92,7 +92,7 @@ def test_a_service_that_cannot_be_reached_is_unknown() -> None:
     )
     _, finding = identify(AwsCalls(lambda service: client), NOBODY, REGION)
     assert finding.status is Status.UNKNOWN
-    assert "could not be reached" in finding.message
+    assert "cannot reach" in finding.message
     assert "proxy" in (finding.mend or "")
 
 
@@ -142,7 +142,7 @@ def test_a_throttled_call_is_unknown() -> None:
         ({"Parameter": {"Value": "33"}}, Status.OK, "version 33"),
         ({"Parameter": {"Value": "21"}}, Status.WARNING, "`cdk rollback` needs 23"),
         ({"Parameter": {"Value": "4"}}, Status.PROBLEM, "too old"),
-        (Refusal("ParameterNotFound"), Status.PROBLEM, "not prepared"),
+        (Refusal("ParameterNotFound"), Status.PROBLEM, "not bootstrapped"),
     ],
 )
 def test_the_bootstrap_stack_must_be_there_and_new_enough(answer: Any, status: Status, said: str) -> None:
@@ -218,13 +218,13 @@ def limits(limit: int, unreserved: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("wanted", "limit", "unreserved", "deployed", "status", "said"),
     [
-        (None, 1000, 1000, False, Status.OK, "1000 functions at once"),
-        (None, 10, 10, False, Status.WARNING, "may run 10 functions"),
+        (None, 1000, 1000, False, Status.OK, "1000 functions at a time"),
+        (None, 10, 10, False, Status.WARNING, "can run 10 functions"),
         (50, 1000, 900, False, Status.OK, ""),
         (50, 10, 10, False, Status.PROBLEM, "can reserve 0 more of its 10"),
         (50, 1000, 140, False, Status.PROBLEM, "can reserve 40 more"),
-        (50, 1000, 140, True, Status.WARNING, "reserved already is not counted"),
-        (0, 1000, 1000, False, Status.WARNING, "nothing is answered"),
+        (50, 1000, 140, True, Status.WARNING, "reservation of this deployment is not counted"),
+        (0, 1000, 1000, False, Status.WARNING, "no question is answered"),
     ],
 )
 def test_lambdas_quota_must_bear_what_is_reserved(

@@ -101,13 +101,13 @@ def sweep(*steps: Step, made_at: datetime | None = None) -> Finding:
 
 def test_the_sweeps_last_run_is_told() -> None:
     finding = sweep(sums(NOW - timedelta(minutes=9), NOW - timedelta(minutes=3)), sums())
-    assert (finding.status, finding.message) == (Status.OK, "every 2 minutes; ran last 3 minutes ago")
+    assert (finding.status, finding.message) == (Status.OK, "every 2 minutes; last run 3 minutes ago")
 
 
 def test_a_sweep_that_does_not_run_is_told() -> None:
     assert sweep(sums(), sums()).status is Status.WARNING
     assert sweep(sums(), sums(), made_at=NOW - timedelta(minutes=4)).status is Status.OK
-    assert "1 runs could not be started" in sweep(sums(), sums(NOW)).message
+    assert "1 runs failed to start" in sweep(sums(), sums(NOW)).message
     off = StubbedAws(("events.DescribeRule", {"Name": "Cicada-recovery-sweep", "State": "DISABLED"}))
     finding = only(check_sweep(off, "Cicada", 2))
     assert finding.mend == "aws events enable-rule --name Cicada-recovery-sweep"
@@ -147,7 +147,7 @@ def test_quiet_alarms_are_counted_without_those_of_another_deployment() -> None:
     found = [alarm("a", "OK"), alarm("b", "INSUFFICIENT_DATA"), alarm("2-a", "ALARM")]
     alarms: Step = ("cloudwatch.DescribeAlarms", {"MetricAlarms": found})
     finding = only(check_alarms(StubbedAws(alarms, subscribed("arn:aws:sns:us-east-1:1:t:s")), "Cicada"))
-    assert finding.message == "2 alarms, none in alarm"
+    assert finding.message == "2 alarms, none in state ALARM"
 
 
 # --- the index ---
@@ -185,7 +185,7 @@ def asked(said: Any, *, token: str | None = "t", signs_in: bool = True, took_s: 
 def test_a_question_tells_its_time_and_cost() -> None:
     finding = asked(answer())
     assert finding.status is Status.OK
-    assert finding.message == "answered by rag (nova) in 2.0 s, first words after 0.9 s, for 0.00031 US dollars"
+    assert finding.message == "answered by rag (nova) in 2.0 s, first text after 0.9 s, for 0.00031 US dollars"
 
 
 @pytest.mark.parametrize(
@@ -201,10 +201,10 @@ def test_a_question_tells_its_time_and_cost() -> None:
             "failed before: hybrid (model_busy)",
         ),
         (answer(failed=(SimpleNamespace(strategy="rag", code="index_missing"),)), {}, Status.OK, "nothing is loaded"),
-        (Unauthorized("401"), {}, Status.PROBLEM, "does not let you in"),
+        (Unauthorized("401"), {}, Status.PROBLEM, "refused the connection"),
         (ConnectionLost("gave up"), {}, Status.PROBLEM, "no answer: gave up"),
-        (TimeoutError(), {}, Status.PROBLEM, "nothing within 90 s"),
-        (answer(metrics=None), {}, Status.OK, "cost not known"),
+        (TimeoutError(), {}, Status.PROBLEM, "timed out after 90 s"),
+        (answer(metrics=None), {}, Status.OK, "cost unknown"),
     ],
 )
 def test_what_becomes_of_the_question_is_told(said: Any, options: Any, status: Status, words: str) -> None:
@@ -281,8 +281,8 @@ def test_sign_in_that_works_is_told() -> None:
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ((KNOWN, client("http://localhost:8741/callback")), "not among the client's callback URLs"),
-        ((KNOWN, client(f"{PAGE}/")), "no callback URL of this machine"),
+        ((KNOWN, client("http://localhost:8741/callback")), "not a callback URL of the client"),
+        ((KNOWN, client(f"{PAGE}/")), "no callback URL on localhost"),
         ((KNOWN, client(f"{PAGE}/", "http://localhost:8741/callback", flows=("implicit",))), "code flow"),
     ],
 )
@@ -298,19 +298,19 @@ def test_a_pool_without_users_says_how_to_add_one() -> None:
     _, pool, _ = check_sign_in(
         StubbedAws(empty, ("cognito-idp.ListUsers", {"Users": []}), good), OUTPUTS, issuer(), PAGE
     )
-    assert (pool.status, pool.mend) == (Status.WARNING, "cicada users add ADDRESS")
+    assert (pool.status, pool.mend) == (Status.WARNING, "cicada users add EMAIL")
     gone: Step = ("cognito-idp.DescribeUserPool", Refusal("ResourceNotFoundException"))
     _, pool, _ = check_sign_in(StubbedAws(gone, good), OUTPUTS, issuer(), PAGE)
-    assert pool.message == "the user pool is gone"
+    assert pool.message == "the user pool does not exist"
 
 
 @pytest.mark.parametrize(
     ("fetch_page", "said"),
     [
-        (issuer(ENDPOINTS | {"issuer": "https://other.example"}), "calls itself https://other.example"),
+        (issuer(ENDPOINTS | {"issuer": "https://other.example"}), "names the issuer https://other.example"),
         (issuer({"issuer": ISSUER}), "no authorization_endpoint, token_endpoint, jwks_uri"),
-        (issuer(status=404), "answers 404"),
-        (issuer(b"<html>"), "cannot be read"),
+        (issuer(status=404), "returned HTTP 404"),
+        (issuer(b"<html>"), "cannot read its configuration"),
         (pages({f"{ISSUER}/.well-known/openid-configuration": PageUnavailable("timed out")}), "timed out"),
     ],
 )
@@ -326,9 +326,9 @@ def test_an_issuer_that_cannot_be_used_is_a_problem(fetch_page: Any, said: str) 
 @pytest.mark.parametrize(
     ("outputs", "status", "told"),
     [
-        ({"Release": __version__}, Status.OK, "the deployment and this command"),
-        ({"Release": "9.9.9"}, Status.WARNING, f"the deployment is 9.9.9; this command is {__version__}"),
-        ({}, Status.WARNING, f"the deployment is older than 0.2.0; this command is {__version__}"),
+        ({"Release": __version__}, Status.OK, "same as this command"),
+        ({"Release": "9.9.9"}, Status.WARNING, f"the deployment is 9.9.9, this command is {__version__}"),
+        ({}, Status.WARNING, f"the deployment is older than 0.2.0, this command is {__version__}"),
     ],
 )
 def test_a_deployment_of_another_release_than_the_commands_is_told(

@@ -101,7 +101,7 @@ def test_a_profile_that_routes_further_than_the_functions_may_is_told() -> None:
 
 def test_a_profile_that_is_not_there_is_a_problem_and_nothing_is_called() -> None:
     missing: Step = ("bedrock.GetInferenceProfile", Refusal("ResourceNotFoundException", status=404))
-    assert "no such inference profile in us-east-1" in problem(PROFILE, missing, available()).message
+    assert "unknown inference profile in us-east-1" in problem(PROFILE, missing, available()).message
 
 
 def test_a_model_that_nobody_has_subscribed_to_is_not_called() -> None:
@@ -117,7 +117,7 @@ def test_a_model_that_nobody_has_subscribed_to_is_not_called() -> None:
         ({"agreementAvailability": {"status": "ERROR", "errorMessage": "no payment method"}}, "no payment method"),
         ({"entitlementAvailability": "NOT_AVAILABLE"}, "has not subscribed"),
         ({"authorizationStatus": "NOT_AUTHORIZED"}, "not authorised"),
-        ({"regionAvailability": "NOT_AVAILABLE"}, "not offered in this Region"),
+        ({"regionAvailability": "NOT_AVAILABLE"}, "not available in this Region"),
     ],
 )
 def test_what_the_availability_says_against_a_model_is_a_problem(changes: dict[str, Any], said: str) -> None:
@@ -147,12 +147,12 @@ def test_anthropics_models_need_the_form() -> None:
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (Refusal("AccessDeniedException", MARKETPLACE, 403), "must be subscribed to"),
+        (Refusal("AccessDeniedException", MARKETPLACE, 403), "has not subscribed to the model"),
         (Refusal("ResourceNotFoundException", FORM, 404), "use-case form"),
-        (Refusal("ValidationException", ON_DEMAND), "through an inference profile only"),
+        (Refusal("ValidationException", ON_DEMAND), "only be called through an inference profile"),
         (Refusal("ResourceNotFoundException", "This Model is marked by provider as Legacy", 404), "legacy"),
         (Refusal("AccessDeniedException", "You don't have access to the model.", 403), "no access to the model"),
-        (Refusal("ValidationException", "Malformed input request"), "the call is refused"),
+        (Refusal("ValidationException", "Malformed input request"), "the call was refused"),
     ],
 )
 def test_a_refused_call_says_what_is_missing(refusal: Refusal, said: str) -> None:
@@ -177,7 +177,7 @@ def test_a_throttled_first_call_points_to_the_quota() -> None:
 
 def test_the_embedding_model_is_asked_for_one_vector() -> None:
     (finding,) = check(TITAN, available(), embedding(1024), setting="models.embeddingModelId")
-    assert finding.message.startswith("embeds in 1024 dimensions")
+    assert finding.message.startswith("returns vectors of 1024 dimensions")
     (finding,) = check(TITAN, available(), embedding(256), setting="models.embeddingModelId")
     assert finding.status is Status.PROBLEM
     assert "256 dimensions" in finding.message
@@ -191,7 +191,7 @@ def test_other_embedding_models_are_asked_in_their_own_words() -> None:
     )
     setting = "models.embeddingModelId"
     (finding,) = check("cohere.embed-v4:0", available(), answer, setting=setting, dimensions=512)
-    assert finding.message.startswith("embeds in 512 dimensions")
+    assert finding.message.startswith("returns vectors of 512 dimensions")
     unreadable: Step = (
         "bedrock-runtime.InvokeModel",
         {"body": StreamingBody(io.BytesIO(b"{}"), 2), "contentType": "a"},

@@ -210,7 +210,7 @@ def test_a_projects_settings_are_read_in_a_process_of_its_own(tmp_path: Path, mo
     wrong = read_settings(ROOT, "no-such-file.json", account=None, region=None)
     assert "no-such-file.json" in (wrong.error or "")
     assert read_settings(None, None, account=None, region=None).absent
-    assert "could not be read" in (read_settings(tmp_path, None, account=None, region=None).error or "")
+    assert "cannot read" in (read_settings(tmp_path, None, account=None, region=None).error or "")
 
 
 # --- the report ---

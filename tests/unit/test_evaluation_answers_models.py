@@ -87,7 +87,7 @@ def test_a_files_endpoints_stand_before_the_environments_and_may_be_spelt_as_in_
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "is not JSON"),
+        ("{", "invalid JSON"),
         ("[]", "Input should be"),
         ('{"groq": 1}', "groq: "),
         ('{"groq": {"base_url": "http://far.example/v1", "models": {"a": 1}}}', "groq.base_url"),
@@ -96,7 +96,7 @@ def test_a_files_endpoints_stand_before_the_environments_and_may_be_spelt_as_in_
 def test_endpoints_that_cannot_be_read_are_refused(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=f"CICADA_MODEL_ENDPOINTS: .*{told}"):
         read_endpoints(None, {"CICADA_MODEL_ENDPOINTS": text})
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         read_endpoints(Path("nowhere.json"), {})
 
 

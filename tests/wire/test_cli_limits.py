@@ -193,7 +193,7 @@ def test_limits_are_overridden_one_by_one_and_recorded(
     ]
     run("limits", "unset", "--user", email, "--requests-minute")
     assert records.overrides().limits == {user(subject): Limits(usd_day=7.5)}
-    assert run("limits", "unset", "--user", email) == f"{email}: the settings hold again.\n"
+    assert run("limits", "unset", "--user", email) == f"{email}: the limits of the settings apply again.\n"
     assert audited(service).details["before"] == {"usdDay": 7.5}
     assert records.overrides().limits == {}
     assert service.services.client("dynamodb").scan(TableName=TABLE)["Items"] == []

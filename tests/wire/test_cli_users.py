@@ -104,10 +104,10 @@ def test_groups_are_shown_and_changed(run: Run, email: str) -> None:
     run("add", email, "--password-once")
     assert run("groups").splitlines() == ["users\t"]
     assert run("groups", "--json") == {"group": "users", "description": ""}
-    assert "in no group" in run("groups", email, "--remove", "users")
+    assert "no groups" in run("groups", email, "--remove", "users")
     assert run("groups", email, "--add", "users", "--json")["groups"] == ["users"]
     assert f"{email}: users." in run("groups", email.upper(), "--add", "users")
-    assert "there is no group x" in run("groups", email, "--remove", "x", status=2)
+    assert "unknown group x" in run("groups", email, "--remove", "x", status=2)
     assert "an e-mail address is required" in run("groups", "--add", "users", status=2)
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from cicada.retrieval.ports import SearchQuery
 from cicada.rights import EVERYTHING
 from cicada_cli.aws import Aws
-from cicada_cli.collection_list import collections
+from cicada_cli.collection_rules import collection_rules
 from cicada_cli.deployment import Deployment
 from cicada_cli.load import load
 from cicada_cli.load_options import LoadOptions
@@ -248,7 +248,7 @@ def test_collections_are_listed_with_their_readers(
         {"collection": "script", "passages": 4, "kind": None, "readers": []},
     ]
     out = Console(file=io.StringIO(), force_terminal=True, width=120)
-    assert collections(Deployment({"bucket": bucket, "access": RULES}, Aws()), as_json=False, out=out) == 0
+    assert collection_rules(Deployment({"bucket": bucket, "access": RULES}, Aws()), as_json=False, out=out) == 0
     table = out.file.getvalue()  # type: ignore[attr-defined]
     assert "readers" in table
     assert "editors, staff" in table

@@ -120,7 +120,7 @@ def test_many_small_segments_are_merged_and_collected(store: S3Store, capsys: py
     assert "Merged 10 segments into 1" in run(capsys, "compact")
     assert run(capsys, "compact") == "Nothing to compact.\n"
     assert content(store) == before
-    assert "0 objects deleted" in run(capsys, "collect", "--keep-versions", "1")  # all of it is of today
+    assert "Deleted 0 objects" in run(capsys, "collect", "--keep-versions", "1")  # all of it is of today
     assert content(store) == before
 
 

@@ -231,7 +231,7 @@ def test_where_nothing_is_found_it_says_what_helps(tmp_path: Path, no_aws: None)
         found(tmp_path, INDEX, bucket="mine")
     told = str(failure.value)
     assert "(missing: --embedding-model, --dimensions)" in told
-    for remedy in ("make up", "--aws-profile", "Region"):
+    for remedy in ("make up", "--aws-profile", "region"):
         assert remedy in told
     assert "--page" not in told
 

@@ -200,9 +200,9 @@ def message(name: str, text: str) -> dict[str, Any]:
     ("arguments", "told"),
     [
         (("--answers", *MODEL), "needs --generator"),
-        (("--answers", "--pipeline", "semantic"), "no strategy searches with the pipeline semantic"),
+        (("--answers", "--pipeline", "semantic"), "--answers cannot use the pipeline semantic"),
         (("--answers", *MODEL, "--generator", "lab/small"), "no endpoint serves lab/small"),
-        (("--answers", *MODEL, "--generator", NOVA, "--endpoints", "no.json"), "no.json: cannot be read"),
+        (("--answers", *MODEL, "--generator", NOVA, "--endpoints", "no.json"), "cannot read no.json"),
         (("--generator", NOVA), "--generator needs --answers"),
         (("--unanswerable", "removed"), "--unanswerable needs --answers"),
     ],

@@ -186,18 +186,18 @@ def test_a_set_that_cannot_be_read_is_told_with_its_line(fog: str, capsys: pytes
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name a --dataset to measure, or reports to --compare"),
+        ((), "missing --dataset to measure, or --compare with reports"),
         (("--dataset", "fog", "--mode", "kendra"), "--kendra-index"),
         (("--dataset", "fog", "--mode", "s3vectors"), "--vector-index"),
-        (("--dataset", "fog", "--embedding-model", "x"), "go together"),
+        (("--dataset", "fog", "--embedding-model", "x"), "must be given together"),
         (("--dataset", "fog", "--gate", "fast"), "is no condition"),
         (("--dataset", "fog", "--gate", ""), "the gate holds no condition"),
         (("--compare", "a", "--gate", ""), "a gate needs a --dataset"),
-        (("--dataset", "fog", "--dataset", "other/fog", *MODEL), "same folder's name"),
-        (("--compare", "a", "b", "c"), "one report, or two"),
+        (("--dataset", "fog", "--dataset", "other/fog", *MODEL), "must have different names"),
+        (("--compare", "a", "b", "c"), "takes one or two reports"),
         (("--compare", "a", "--gate", "ndcg@10>=1"), "a gate needs a --dataset"),
         (("--dataset", "fog", "--gate-against", "nowhere.json"), "nowhere.json: cannot be read"),
-        (("--dataset", "fog", "--json", "no/folder.json"), "there is no folder no"),
+        (("--dataset", "fog", "--json", "no/folder.json"), "folder no does not exist"),
         (("--dataset", "fog", "--compare", "a", "b"), "one earlier report"),
     ],
 )

@@ -588,8 +588,8 @@ def test_a_page_by_option_is_before_variables_and_read_when_needed(
 def test_a_page_that_is_none(service: SignInService, capsys: pytest.CaptureFixture[str]) -> None:
     with deployed_page(service.services, {"config.json": b'{"something": "else"}'}):
         for page, told in (
-            (service.services.endpoint_url, "is not a Cicada page's configuration"),
-            ("http://localhost:1", "could not be read"),
+            (service.services.endpoint_url, "is not the configuration of a Cicada page"),
+            ("http://localhost:1", "cannot read the page"),
             ("http://page.example", "must begin with https://"),
         ):
             assert main(["login", "--page", page]) == 2

@@ -126,12 +126,12 @@ def test_every_damaged_or_deleted_object_comes_back(house: House, capsys: pytest
     assert all(f"restore: {key} as of" in planned for key in (CURRENT_KEY, ACCESS_KEY, *objects))
     assert f"rewrite: {version_key(manifest.version)}" in planned
     assert house.store.read(CURRENT_KEY).data.startswith(b"damaged")  # nothing was changed
-    assert "Put back 6 objects" in run(capsys, "--yes")
+    assert "Restored 6 objects" in run(capsys, "--yes")
     assert house.manifest() == manifest
     assert not check_index(house.store).damaged
     assert house.content() == {"script": expected(NEW)}
     assert b"readers" in house.store.read(ACCESS_KEY).data
-    assert "nothing to put back" in run(capsys, "--yes")
+    assert "Nothing to restore" in run(capsys, "--yes")
     (record,) = list_records(house.store)
     assert (record.action, record.outcome, record.details["version"]) == ("index_restored", "done", manifest.version)
 

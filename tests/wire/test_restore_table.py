@@ -221,7 +221,7 @@ def test_items_of_the_past_are_put_back(house: House, capsys: pytest.CaptureFixt
     assert house.found() == {("profiles#ada", "profile#1")}
     told = run(capsys, "--at", at, "--yes")
     assert "Put back: 1 requests, 1 usage. Replaced: none. Unchanged: 1." in told
-    assert "Left out: 1 erased, 1 expired, 3 open." in told
+    assert "Skipped: 1 erased, 1 expired, 3 open." in told
     assert house.found() == set(kept)
     assert house.item("profiles#ada", "profile#1")["words"] == {"S": "after"}
     assert house.client.list_tables()["TableNames"] == [NAME]  # the other table is deleted again

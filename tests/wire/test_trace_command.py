@@ -371,8 +371,8 @@ def test_breakers_are_listed_with_their_states(store: DynamoDbBreakerStore, caps
         ["model:m-1", "open"],
     ]
     assert rows[0][2].endswith("probe in progress")
-    assert rows[1][2] == "1 failure of late"
-    assert rows[2][2].endswith("the next call probes it")
+    assert rows[1][2] == "1 recent failure"
+    assert rows[2][2].endswith("next call is a probe")
     assert ", opened 2 times, by model_busy, next probe in " in rows[3][2]
 
 
