@@ -40,6 +40,6 @@ def test_the_command_line_keeps_and_shows_a_profile(cloud, issuer, user, capsys)
     assert main(["profile", "set", "the boathouse", "door=open", *token]) == 0
     capsys.readouterr()
     assert main(["profile", "history", "the boathouse", "--json", *token]) == 0
-    history = json.loads(capsys.readouterr().out)
-    assert [change["version"] for change in history] == [1, 2]
-    assert history[1]["edits"] == [{"field": "door", "before": "locked", "after": "open"}]
+    history = [*map(json.loads, capsys.readouterr().out.splitlines())]
+    assert [change["version"] for change in history] == [2, 1]
+    assert history[0]["edits"] == [{"field": "door", "before": "locked", "after": "open"}]
