@@ -12,6 +12,7 @@ import component from "./component.css";
 import composer from "./composer.css";
 import markdown from "./markdown.css";
 import reader from "./reader.css";
+import feedback from "./feedback.css";
 import sources from "./sources.css";
 import theme from "./theme.css";
 
@@ -33,7 +34,7 @@ import theme from "./theme.css";
  * @property {string} message
  */
 
-const STYLES = [theme, component, chatStyle, composer, answer, markdown, sources, reader];
+const STYLES = [theme, component, chatStyle, composer, answer, feedback, markdown, sources, reader];
 
 /**
  * Attributes: `url` (the deployment's WebSocket URL), `token`, `lang`, `episodes` (ids, separated by commas, to choose from).

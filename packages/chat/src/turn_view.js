@@ -4,6 +4,7 @@ import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { ChangesView } from "./changes_view.js";
 import { copyText, el, icon, setText } from "./dom.js";
+import { FeedbackView } from "./feedback_view.js";
 import { t } from "./i18n.js";
 import { leftNotices } from "./limit_words.js";
 import { withoutMarkers } from "../../client/src/markers.js";
@@ -44,6 +45,7 @@ export class TurnView {
   #query = el("q", { dir: "auto" });
   #notices = el("ul", { class: "notices" });
   #changes;
+  #feedback;
   #verdict;
   #words = el("span");
   #stop = el("button", { type: "button", class: "stop" }, icon("stop"), t("answer.stop"));
@@ -73,6 +75,7 @@ export class TurnView {
     this.#moveFocus = moveFocus;
     this.#sources = new SourcesView(requestId, read);
     this.#changes = new ChangesView(requestId, { call, announce });
+    this.#feedback = new FeedbackView(requestId, call);
     this.#verdict = new VerdictView((n, marker) => this.#sources.show(n, marker));
     this.#answer = new AnswerView({
       onOpen: (n, marker) => this.#sources.show(n, marker),
@@ -98,6 +101,7 @@ export class TurnView {
         this.#changes.element,
         this.status,
         this.#facts,
+        this.#feedback.element,
       ),
       this.#sources.element,
     );
@@ -128,6 +132,7 @@ export class TurnView {
     if (exchange.ended && this.#stop.matches(":focus")) this.#moveFocus();
     this.#stop.hidden = exchange.ended;
     this.status.hidden = phase === "complete";
+    this.#feedback.element.hidden = phase !== "complete";
     this.#again.hidden = phase !== "failed" && phase !== "cancelled" && phase !== "limited";
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
     if (!this.#silent) this.#tell(phase);

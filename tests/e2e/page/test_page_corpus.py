@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.page.asking import wait_for_phase
+from tests.e2e.page.asking import ask, connected, wait_for_phase
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import QUESTION, WHOLE
 
@@ -55,3 +55,37 @@ def test_an_empty_corpus_says_how_to_load_one(browser):
         with browser.page(server.page_url) as page:
             page.wait("document.querySelector('.holdings code') !== null")
             assert "cicada load FOLDER --collection NAME" in page.text(".holdings")
+
+
+def test_collections_and_their_parts_are_chosen(browser):
+    with ScriptedServer({QUESTION: WHOLE, "again": WHOLE}) as server:
+        server.answers["collections"] = lambda _: corpus(SCRIPT, SHELF)
+        found = [{"source": "pump.pdf", "title": "The Pump", "passages": 3}]
+        server.answers["documents"] = lambda _: {"type": "documents", "collection": "shelf", "documents": found}
+        with browser.page(server.page_url) as page:
+            connected(page)
+            page.click(".within > summary")
+            page.wait("document.querySelectorAll('.within fieldset').length === 1")
+            page.click(".chip input[value='shelf']")
+            assert page.run("[...document.querySelectorAll('.within legend')].map((one) => one.innerText)") == [
+                "Collections",
+                "Sections of shelf",
+                "Files of shelf",
+            ]
+            page.click(".chip input[value='The Lamp']")
+            page.click(".within input[type='search']")
+            page.wait("document.querySelector(\".chip input[value='pump.pdf']\") !== null")
+            page.click(".chip input[value='pump.pdf']")
+            assert page.text(".within > summary span:last-child") == "3 filters"
+            ask(page, QUESTION)
+            wait_for_phase(page, "complete")
+            asked = server.asked[0]
+            assert (asked.collections, asked.sections, asked.documents) == (("shelf",), ("The Lamp",), ("pump.pdf",))
+            assert page.text(".turn .scope") == "Only in shelf, The Lamp, The Pump"
+            page.click(".within > summary")
+            page.click(".chip input[value='script']")
+            page.click(".chip input[value='shelf']")
+            ask(page, "again")
+            wait_for_phase(page, "complete")
+            assert (server.asked[1].collections, server.asked[1].sections) == (("script",), ())
+            assert page.problems == []

@@ -10,7 +10,8 @@ const ROOT = new URL("../../../../", import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT), "utf8");
 const strings = Object.fromEntries(LANGUAGES.map((tag) => [tag, JSON.parse(read(`packages/chat/strings/${tag}.json`))]));
 const translated = (id) => id.startsWith("code.") || id.startsWith("said.");
-const base = (id) => id.replace(/\.(one|other)$/, "");
+const plural = (id) => /\.(one|other)$/.test(id) && `${id.replace(/\.\w+$/, "")}.one` in strings.en;
+const base = (id) => (plural(id) ? id.replace(/\.\w+$/, "") : id);
 const folders = ["web/", "packages/chat/src/", "packages/client/src/"];
 const sources = folders.flatMap((folder) =>
   readdirSync(new URL(folder, ROOT))
@@ -30,7 +31,7 @@ test("every language has every text, with the same values in it", () => {
     }
     for (const category of new Intl.PluralRules(tag).resolvedOptions().pluralCategories) {
       if (category === "many") continue; // Spanish millions: as `other`
-      for (const id of own.filter((one) => one.endsWith(".other"))) assert.ok(`${base(id)}.${category}` in strings[tag], id);
+      for (const id of own.filter((one) => plural(one) && one.endsWith(".other"))) assert.ok(`${base(id)}.${category}` in strings[tag], id);
     }
   }
 });
