@@ -223,7 +223,13 @@ def test_a_revoked_user_is_refused_at_the_next_frame_and_returns_with_a_newer_to
     assert old.until("pong")
     revocations = DynamoDbRevocations(cloud.client("dynamodb"), cloud.outputs["RequestsTable"])
     revocations.revoke(user, up_to=now - 10)
-    for action in ({"action": "ping"}, {"action": "ask", "requestId": str(uuid4()), "query": SIMPLE}):
+    refused_actions: list[dict[str, str]] = [
+        {"action": "ping"},
+        {"action": "ask", "requestId": str(uuid4()), "query": SIMPLE},
+        {"action": "collections", "requestId": str(uuid4())},
+        {"action": "search", "requestId": str(uuid4()), "query": SIMPLE},
+    ]
+    for action in refused_actions:
         old.send(**action)
         refused = old.until("error")
         assert (refused["code"], refused["seq"]) == ("unauthorized", 0)

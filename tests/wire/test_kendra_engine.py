@@ -123,6 +123,7 @@ def test_as_many_come_as_are_asked_for(service: EngineService) -> None:
         (Filters(episodes=("ep1",)), "a"),
         (Filters(episodes=("ep1", "ep2")), "ab"),
         (Filters(episodes=("ep1", "ep2"), metadata={"source": ("two.pdf",)}), "b"),
+        (Filters(documents=("two.pdf",)), "b"),
         (Filters(collections=("papers",)), "c"),
         (Filters(collections=("papers",), episodes=("ep1",)), ""),
     ],

@@ -293,8 +293,10 @@ def test_documents_are_filtered_by_their_source(house: House) -> None:
         for n in (1, 2)
     ]
     house.load(*papers)
-    hits = house.search("bell", filters=Filters(metadata={"source": ("2.pdf",)})).hits
-    assert [hit.passage for hit in hits] == [papers[1]]
+    for filters in (Filters(metadata={"source": ("2.pdf",)}), Filters(documents=("2.pdf",))):
+        assert [hit.passage for hit in house.search("bell", filters=filters).hits] == [papers[1]]
+    with pytest.raises(IndexMismatch, match="no sections"):  # the shards answer then
+        house.search("bell", filters=Filters(sections=("Bells",)))
 
 
 def test_a_message_in_several_languages_is_one_hit(house: House) -> None:
