@@ -60,7 +60,7 @@ export class AnswerView {
     this.#shown = shown;
     const drawing = {
       anchorOf: (/** @type {number} */ n) => (sources.has(n) ? anchorOf(n) : null),
-      words: { copy: t("answer.copyCode"), table: t("answer.table") },
+      words: { copy: t("answer.copy"), table: t("answer.table") },
     };
     const trees = new Map();
     const nodes = blocksOf(terminal ? text : completed(text)).flatMap((block) => {

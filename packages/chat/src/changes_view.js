@@ -1,8 +1,9 @@
 /** What an answer has changed of the asker's profiles, and what it asks them to confirm. */
 
-import { el, icon, setText } from "./dom.js";
+import { el, setText } from "./dom.js";
 import { uuid } from "../../client/src/protocol.js";
 import { t, told } from "./i18n.js";
+import { note } from "./note.js";
 import { changeWords, confirmWords, fieldWords } from "./words.js";
 
 /**
@@ -19,7 +20,7 @@ export class ChangesView {
   #announce;
   /** Those that are drawn, by what they are of. @type {Set<string>} */
   #drawn = new Set();
-  #nothing = el("li", { class: "nothing" }, icon("unverified"), el("span", {}, t("change.nothing")));
+  #nothing = el("li", { class: "nothing" }, note("unchecked", [t("change.nothing")]));
 
   /**
    * @param {string} requestId
@@ -97,9 +98,10 @@ export class ChangesView {
    */
   #item(kind, sign, words, details, buttons) {
     const lines = details.map((detail) => el("li", { dir: "auto" }, detail));
-    const said = el("span", { class: "said", dir: "auto" }, words);
+    const line = note(sign, [words], lines.length ? [el("ul", {}, ...lines)] : []);
+    if (kind === "confirm") line.setAttribute("open", ""); // what would be lost is seen before it is confirmed
     const outcome = el("span", { class: "outcome", role: "status" });
-    return el("li", { class: kind }, icon(sign), said, el("ul", {}, ...lines), ...buttons, outcome);
+    return el("li", { class: kind }, line, ...buttons, outcome);
   }
 
   /**

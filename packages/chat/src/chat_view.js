@@ -47,6 +47,8 @@ export class ChatView {
     this.#examples,
     this.#holdings,
   );
+  /** The first heading of the document where the welcome is not shown. */
+  #heading = el("h1", { class: "unseen", hidden: true }, t("page.conversation"));
   #turns = el("section", { id: "turns", class: "turns", "aria-label": t("page.conversation") });
   #announcer = el("p", {
     id: "announcer",
@@ -85,7 +87,7 @@ export class ChatView {
       beside: landmark === "main",
     });
     this.element.append(
-      el(landmark, { class: "talk" }, this.#welcome, this.#turns),
+      el(landmark, { class: "talk" }, this.#welcome, this.#heading, this.#turns),
       this.#composer.element,
       this.#announcer,
       this.reader.element,
@@ -94,6 +96,9 @@ export class ChatView {
       this.#following = true;
       this.#composer.focus();
       this.#follow();
+    });
+    (landmark === "main" ? document : this.element).addEventListener("keydown", (event) => {
+      if (event instanceof KeyboardEvent && event.key === "Escape" && !event.isComposing) this.#escape(event);
     });
     (scroller ?? window).addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.#measure()).observe(this.#composer.element);
@@ -160,6 +165,7 @@ export class ChatView {
     this.#turns.append(view.element);
     view.update(this.#state);
     this.#welcome.hidden = true;
+    this.#heading.hidden = false;
     this.#following = true;
     this.#measure();
     view.element.scrollIntoView({ block: "start" });
@@ -227,12 +233,28 @@ export class ChatView {
     this.#handlers.drop(turn);
   }
 
+  /**
+   * Close what is open; otherwise stop the answer under way.
+   *
+   * @param {KeyboardEvent} event  that nothing else has handled
+   */
+  #escape(event) {
+    if (event.defaultPrevented) return;
+    if (this.reader.isOpen) return this.reader.close();
+    const under = [...this.#views].findLast(([, view]) => !view.ended);
+    if (!under) return;
+    event.preventDefault();
+    this.#composer.focus();
+    this.#handlers.cancel(under[0]);
+  }
+
   /** Show no question. */
   empty() {
     this.#views.clear();
     this.#changed.clear();
     this.#turns.replaceChildren();
     this.#welcome.hidden = false;
+    this.#heading.hidden = true;
     this.#latest.hidden = true;
   }
 

@@ -70,7 +70,7 @@ export class ReaderView {
     const steps = el("p", { class: "steps" }, this.#previous, this.#place, this.#next);
     const links = el("p", { class: "links" }, this.#original, ...(linkOf ? [this.#copy] : []));
     this.#body.append(this.#note, this.#retry, this.#earlier, this.#pieces, this.#later);
-    this.element.append(el("header", {}, this.#title, close, steps, links), this.#body);
+    this.element.append(el("div", { class: "reader-head" }, this.#title, close, steps, links), this.#body);
     this.#retry.addEventListener("click", () => void this.#load());
     this.#earlier.addEventListener("click", () => void this.#extend(-1));
     this.#later.addEventListener("click", () => void this.#extend(1));

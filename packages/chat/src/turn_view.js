@@ -8,17 +8,19 @@ import { FeedbackView } from "./feedback_view.js";
 import { t } from "./i18n.js";
 import { leftNotices } from "./limit_words.js";
 import { withoutMarkers } from "../../client/src/markers.js";
+import { note } from "./note.js";
+import { answerMarkdown } from "./shared_answer.js";
 import { SourcesView } from "./sources_view.js";
 import { VerdictView } from "./verdict_view.js";
 import {
-  failureNotice,
+  fallbackLine,
   fallbackNotice,
   figures,
   groundedness,
   phaseOf,
   reusedNotice,
-  routeName,
   statusOf,
+  triedNotices,
   wayOf,
 } from "./words.js";
 
@@ -29,6 +31,9 @@ import {
  * @import { Reading } from "./sources_view.js"
  * @import { Phase } from "./words.js"
  */
+
+/** A longer answer is not read out by itself. */
+const MAX_ANNOUNCED_CHARS = 400;
 
 /** Shows a turn as it stands, whatever has happened in between. */
 export class TurnView {
@@ -50,6 +55,8 @@ export class TurnView {
   #words = el("span");
   #stop = el("button", { type: "button", class: "stop" }, icon("stop"), t("answer.stop"));
   #again = el("button", { type: "button", class: "again" }, icon("again"), t("answer.again"));
+  #copy = el("button", { type: "button", class: "copy" }, icon("copy"), t("answer.copy"));
+  #actions = el("div", { class: "turn-actions", hidden: true }, this.#copy, this.#again);
   #facts = el("div", { class: "facts", hidden: true });
   /** @type {Phase | null} */
   #phase = null;
@@ -76,14 +83,17 @@ export class TurnView {
     this.#sources = new SourcesView(requestId, read);
     this.#changes = new ChangesView(requestId, { call, announce });
     this.#feedback = new FeedbackView(requestId, call);
+    this.#actions.append(this.#feedback.element);
     this.#verdict = new VerdictView((n, marker) => this.#sources.show(n, marker));
-    this.#answer = new AnswerView({
-      onOpen: (n, marker) => this.#sources.show(n, marker),
-      copy: async (text) => announce(t((await copyText(text)) ? "answer.copied" : "answer.notCopied")),
-    });
     this.#stop.addEventListener("click", cancel);
     this.#again.addEventListener("click", askAgain);
-    this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);
+    const copy = async (/** @type {string} */ text) => announce(t((await copyText(text)) ? "answer.copied" : "answer.notCopied"));
+    this.#answer = new AnswerView({
+      onOpen: (n, marker) => this.#sources.show(n, marker),
+      copy,
+    });
+    this.#copy.addEventListener("click", () => void copy(answerMarkdown(turn.exchange.tail)));
+    this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop);
     const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
     const within = el("p", { class: "scope" }, scope.length ? t("answer.scope", { names: scope.join(", ") }) : "");
     within.hidden = scope.length === 0;
@@ -101,7 +111,7 @@ export class TurnView {
         this.#changes.element,
         this.status,
         this.#facts,
-        this.#feedback.element,
+        this.#actions,
       ),
       this.#sources.element,
     );
@@ -133,8 +143,11 @@ export class TurnView {
     this.#stop.hidden = exchange.ended;
     this.status.hidden = phase === "complete";
     this.#feedback.element.hidden = phase !== "complete";
-    this.#again.hidden = phase !== "failed" && phase !== "cancelled" && phase !== "limited";
+    this.#copy.hidden = tail.text === "";
+    this.#again.hidden = phase === "blocked";
+    this.#actions.hidden = !exchange.ended || (this.#copy.hidden && this.#again.hidden);
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
+    if (phase === "failed" && this.#phase !== "failed") this.#drawTried();
     if (!this.#silent) this.#tell(phase);
     else if (connection === "open" && exchange.known && !exchange.catchingUp) this.#silent = false;
     this.#phase = phase;
@@ -144,26 +157,31 @@ export class TurnView {
     const { exchange } = this.#turn;
     const { tail } = exchange;
     const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => (n ? `[${n}]` : t("source.marker")));
-    const failure = failureNotice(exchange);
-    /** @type {{ kind: string, text: string, quoted?: string }[]} */
-    const notices = [
-      ...tail.fallbacks.map((fallback) => ({ kind: "fallback", text: fallbackNotice(fallback) })),
-      ...(tail.reused ? [{ kind: "reused", text: reusedNotice(tail.reused), quoted: tail.reused.question }] : []),
-      ...(missing.length ? [{ kind: "missing", text: t("source.missing", { markers: missing.join(", ") }) }] : []),
-      ...(failure ? [{ kind: "failure", text: failure }] : []),
-    ];
-    const shown = JSON.stringify(notices);
+    const shown = JSON.stringify([tail.fallbacks, tail.reused, missing]);
     if (this.#notices.dataset.shown === shown) return;
     this.#notices.dataset.shown = shown;
-    this.#notices.hidden = notices.length === 0;
-    this.#notices.replaceChildren(
-      ...notices.map(({ kind, text, quoted }) => {
-        const quote = quoted ? [" ", el("q", { dir: "auto", lang: languageOf(quoted) }, quoted)] : [];
-        return el("li", { class: kind }, icon(quoted ? "again" : "unverified"), el("span", {}, text, ...quote));
-      }),
-    );
+    /** @type {[string, HTMLElement][]} */
+    const notes = [];
+    if (tail.fallbacks.length) {
+      notes.push(["fallback", note("again", [fallbackLine(tail.fallbacks)], tail.fallbacks.map(fallbackNotice))]);
+    }
+    if (tail.reused) {
+      const { question } = tail.reused;
+      const quote = el("q", { dir: "auto", lang: languageOf(question) }, question);
+      notes.push(["reused", note("again", [reusedNotice(tail.reused), " ", quote])]);
+    }
+    if (missing.length) notes.push(["missing", note("unverified", [t("source.missing", { markers: missing.join(", ") })])]);
+    this.#notices.hidden = notes.length === 0;
+    this.#notices.replaceChildren(...notes.map(([kind, line]) => el("li", { class: kind }, line)));
   }
 
+  #drawTried() {
+    const tried = triedNotices(this.#turn.exchange);
+    this.#facts.hidden = tried.length === 0;
+    this.#facts.replaceChildren(note("again", [t("failure.tried")], tried));
+  }
+
+  /** How the answer came about: whether it is grounded, and in the details what answered, and at what cost. */
   #drawFacts() {
     const { tail } = this.#turn.exchange;
     if (tail.terminal?.type !== "complete") return;
@@ -175,37 +193,42 @@ export class TurnView {
       ...figures(tail.terminal.metrics),
     ];
     this.element.dataset.grounded = String(grounded);
-    const badge = el("p", { class: "badge" }, icon(grounded ? "verified" : "unverified"), text);
     const list = el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+    const badge = el("span", { class: "badge" }, text || t("facts.title"));
+    const sign = grounded ? "verified" : text ? "unverified" : "unchecked";
     const left = leftNotices(tail.terminal.limits).map((text) => el("p", { class: "left" }, text));
-    this.#facts.replaceChildren(badge, list, ...left);
+    this.#facts.dataset.tone = text ? (grounded ? "good" : "doubt") : "none";
+    this.#facts.replaceChildren(note(sign, [badge], [list]), ...left);
     this.#facts.hidden = false;
   }
 
   /**
-   * Tell those who do not see it: each step, and the answer once it is whole.
+   * Tell those who do not see it: that it begins, and how it ends.
    *
    * @param {Phase} phase
    */
   #tell(phase) {
     if (phase === this.#phase) return;
     const { exchange } = this.#turn;
-    const { tail } = exchange;
     switch (phase) {
       case "accepted":
-        return this.#announce(`${routeName(tail)}.`);
-      case "searching":
-      case "writing":
-        return this.#announce(statusOf(exchange, "open"));
+        return this.#announce(t("answer.started"));
       case "complete":
-        return this.#announce(`${withoutMarkers(tail.text)} ${groundedness(tail).text}.`);
+        return this.#announce(this.#wholeWords());
       case "cancelled":
-        return this.#announce(t("status.cancelled"));
       case "limited":
       case "blocked":
-        return this.#announce(statusOf(exchange, "open"));
       case "failed":
-        return this.#announce(failureNotice(exchange));
+        return this.#announce(statusOf(exchange, "open"));
     }
+  }
+
+  /** A short answer is read out; of a long one is told that it is there. */
+  #wholeWords() {
+    const { tail } = this.#turn.exchange;
+    const words = withoutMarkers(this.#answer.element.innerText);
+    const { text } = groundedness(tail);
+    const told = words.length <= MAX_ANNOUNCED_CHARS ? words : t("answer.done");
+    return text ? `${told} ${text}.` : told;
   }
 }

@@ -2,7 +2,8 @@
 
 import { languageOf } from "./answer_text.js";
 import { el } from "./dom.js";
-import { t } from "./i18n.js";
+import { known, t } from "./i18n.js";
+import { note } from "./note.js";
 
 /**
  * @import { VerdictPassage } from "../../client/src/protocol.js"
@@ -33,12 +34,16 @@ export class VerdictView {
     this.element.hidden = verdict === null;
     if (!verdict) return this.element.replaceChildren();
     this.element.dataset.verdict = verdict.verdict;
-    this.element.replaceChildren(
-      el("h3", {}, t("ruling.title", { verdict: verdict.verdict })),
-      ...(verdict.given ? [] : [el("p", {}, t("ruling.none"))]),
+    const is = known(`ruling.is.${verdict.verdict}`) ? t(`ruling.is.${verdict.verdict}`) : verdict.verdict;
+    const counts = t("ruling.counts", { for: verdict.for.length, against: verdict.against.length });
+    const line = [el("strong", {}, t("ruling.title", { verdict: is })), ` ${counts}`];
+    const sides = el(
+      "div",
+      { class: "sides" },
       this.#side("for", verdict.for, tail, anchorOf),
       this.#side("against", verdict.against, tail, anchorOf),
     );
+    this.element.replaceChildren(note("scales", line, [...(verdict.given ? [] : [t("ruling.none")]), sides]));
   }
 
   /**
@@ -61,6 +66,6 @@ export class VerdictView {
       return el("li", {}, link, el("span", { class: "strength" }, strength), quoted);
     });
     const list = items.length ? el("ul", {}, ...items) : el("p", {}, t("ruling.nothing"));
-    return el("div", { class: side }, el("h4", {}, t(`ruling.${side}`)), list);
+    return el("div", { class: side }, el("h3", {}, t(`ruling.${side}`)), list);
   }
 }

@@ -2,6 +2,7 @@
 
 import { formatted, formattedDate, known, said, t, told } from "./i18n.js";
 import { limitNotice } from "./limit_words.js";
+import { markersIn } from "../../client/src/markers.js";
 import { WITHHELD } from "../../client/src/tail.js";
 
 /**
@@ -73,7 +74,7 @@ export function statusOf(exchange, connection) {
     case "cancelled":
       return t("status.cancelled") + partialOf(tail);
     case "failed":
-      return t("status.failed") + partialOf(tail);
+      return failureNotice(exchange) + partialOf(tail);
   }
 }
 
@@ -127,6 +128,18 @@ export function fallbackNotice({ from, to, code, reason }) {
     reason: sentence(told(code, reason)),
     next: nextOf(from, to),
   });
+}
+
+/**
+ * What was given up, and what followed, in a line.
+ *
+ * @param {Fallback[]} fallbacks  at least one
+ * @returns {string}
+ */
+export function fallbackLine(fallbacks) {
+  const { from, to } = fallbacks[fallbacks.length - 1];
+  const names = [...new Set(fallbacks.map((fallback) => strategyName(fallback.from)))];
+  return t("fallback.line", { strategies: names.join(", "), next: nextOf(from, to) });
 }
 
 /**
@@ -226,39 +239,54 @@ export function wayOf({ terminal, strategy }) {
 }
 
 /**
- * Why there is no answer; "" if nothing has failed, or the status says it.
+ * Why there is no answer.
  *
- * @param {Exchange} exchange
+ * @param {Exchange} exchange  failed
  * @returns {string}
  */
 export function failureNotice({ tail, failure }) {
-  if (failure?.limit) return "";
   if (failure) return failure.message ? sentence(told(failure.code ?? "", failure.message)) : t("answer.refused");
-  if (tail.terminal?.type !== "error" || tail.terminal.code in ENDS) return "";
-  const { code, message, failed } = tail.terminal;
-  const others = failed.filter(({ reason }) => reason !== message); // the strategy that ended it says the same
-  const tried = others.map((one) => `${strategyName(one.strategy)}: ${sentence(told(one.code, one.reason))}`);
-  return [message ? sentence(told(code, message)) : t("answer.none"), ...tried].join(" ");
+  if (tail.terminal?.type !== "error" || !tail.terminal.message) return t("answer.none");
+  return sentence(told(tail.terminal.code, tail.terminal.message));
 }
 
 /**
- * Whether an answer rests on passages, in words.
+ * What was tried before there was no answer, a sentence each.
+ *
+ * @param {Exchange} exchange
+ * @returns {string[]}
+ */
+export function triedNotices({ tail, failure }) {
+  if (failure || tail.terminal?.type !== "error" || tail.terminal.code in ENDS) return [];
+  const { message, failed } = tail.terminal;
+  const others = failed.filter(({ reason }) => reason !== message); // the strategy that ended it says the same
+  return others.map((one) => `${strategyName(one.strategy)}: ${sentence(told(one.code, one.reason))}`);
+}
+
+/** Routes of questions that are not about the text: their answers need no passages. */
+const WITHOUT_PASSAGES = ["direct", "profile_agent"];
+
+/**
+ * Whether an answer rests on passages, in words; "" where it need not.
  *
  * @param {RequestTail} tail  complete
  * @returns {{ grounded: boolean, text: string }}
  */
-export function groundedness({ terminal, citations, searched, offered, notAttributed }) {
+export function groundedness({ accepted, terminal, text, sources, citations, searched, offered, notAttributed }) {
   const verified = new Set(citations.filter((citation) => citation.verdict === "verified").map(({ n }) => n));
   const unchecked = citations.filter((citation) => citation.verdict === "unchecked");
   const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
   if (terminal?.type === "complete" && terminal.grounded) {
-    const rests = new Set([...verified, ...unchecked.map(({ n }) => n)]);
+    const checked = [...verified, ...unchecked.map(({ n }) => n)];
+    const cited = markersIn(text).flatMap(({ numbers }) => numbers.filter((n) => sources.has(n)));
+    const rests = new Set(checked.length ? checked : cited); // an earlier server sends no citations of a repeated answer
     const notes = [
       unverified ? t("grounded.unverified", { count: unverified }) : "",
       unchecked.length ? t("grounded.unchecked", { count: unchecked.length }) : "",
     ];
     return { grounded: true, text: [t("grounded.in", { count: rests.size }), ...notes.filter(Boolean)].join(", ") };
   }
+  if (searched === null && WITHOUT_PASSAGES.includes(accepted?.route ?? "")) return { grounded: false, text: "" };
   if (searched === null || offered) return { grounded: false, text: t("grounded.without") };
   const uncited = notAttributed.length ? "grounded.notAttributed" : "grounded.noneCited";
   return { grounded: false, text: t(unverified ? "grounded.noneVerified" : uncited) };

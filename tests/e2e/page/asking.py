@@ -19,8 +19,8 @@ _SEEN = f"""(() => {{
     phase: turn.dataset.phase,
     grounded: turn.dataset.grounded === 'true',
     badge: turn.querySelector('.badge')?.innerText ?? '',
-    facts: Object.fromEntries(facts.map((fact) => [...fact.children].map((part) => part.innerText))),
-    notices: [...turn.querySelectorAll('.notices li')].map((notice) => notice.innerText),
+    facts: Object.fromEntries(facts.map((fact) => [...fact.children].map((part) => part.textContent))),
+    notices: [...turn.querySelectorAll('.notices .line')].map((notice) => notice.innerText),
     line: turn.querySelector('.status').innerText,
     sources: [...turn.querySelectorAll('details.source')].sort((a, b) => a.dataset.n - b.dataset.n).map((source) => ({{
       n: Number(source.dataset.n),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.protocol.events import Failed
+from cicada.protocol.events import Failed, Receipt, StrategyFailure, Verdict, VerdictPassage
+from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import ask, connected, wait_for_banner, wait_for_phase
 from tests.e2e.page.server import Hold, ScriptedServer, Step
 from tests.e2e.page.sessions import (
@@ -21,6 +22,8 @@ from tests.e2e.page.sessions import (
     fallback,
     sources,
 )
+from tests.e2e.page.test_page_changes import CREATED, TO_DELETE
+from tests.e2e.page.test_page_reader import serve
 
 
 def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
@@ -47,7 +50,8 @@ def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
         server.release()
         wait_for_phase(page, "complete")
         heard = [text for text in page.run("heard") if text]
-        assert heard[:2] == ["A question for the passages.", "Searching the passages…"]
+        assert heard[0] == "Answering…"
+        assert len(heard) == 2
         assert heard[-1].startswith("Corin says that he locked the water gate at nine: “There is one key")
         assert heard[-1].endswith("Nobody says which of them was used. Grounded in 2 passages, 1 citation unverified.")
         assert sum("Corin" in text for text in heard) == 1
@@ -172,3 +176,75 @@ def test_the_end_of_a_long_answer_stays_in_sight(browser):
         server.release()
         page.wait("document.querySelector('.answer').innerText.includes('Line 79 ')")
         page.wait(in_sight)
+
+
+BLOCKED = Failed(code="answer_blocked", message="We do not speak of keys here.", retryable=False)
+FAILED = Failed(
+    code="all_strategies_failed",
+    message="Every way failed.",
+    retryable=True,
+    failed=(StrategyFailure(strategy="rag", code="model_busy", reason="The model is busy."),),
+)
+RULING = Verdict(
+    attempt=1,
+    verdict="contradicted",
+    given=True,
+    for_=(VerdictPassage(n=1, strength="weak"),),
+    against=(VerdictPassage(n=2, strength="strong"),),
+)
+MARKDOWN = (
+    "### Keys\n\n- one [1]\n\n| a | b |\n|---|---|\n| 1 | [2] |\n\n```py\nx = 1\n```\n\n> It is [so](https://x.org)."
+)
+STATES: dict[str, list[Step]] = {
+    "written": [accepted(), attempt(), sources(), chunk(MARKDOWN), citations(*CITATIONS), complete()],
+    "half": [*WHOLE[:6], Hold()],
+    "fallback": [
+        *WHOLE[:5],
+        fallback(),
+        attempt(2, "direct"),
+        chunk("I cannot.", 2),
+        complete(2, "direct", grounded=False),
+    ],
+    "small talk": [accepted("direct"), attempt(1, "direct"), chunk("Hello."), complete(1, "direct", grounded=False)],
+    "failed": [*WHOLE[:5], FAILED],
+    "blocked": [*WHOLE[:5], BLOCKED],
+    "theory": [accepted("theory_agent"), attempt(), sources(2), chunk("It is not so [2]."), RULING, complete()],
+    "profile": [
+        accepted("profile_agent"),
+        attempt(),
+        Receipt(attempt=1, change=CREATED),
+        TO_DELETE,
+        chunk("Done."),
+        complete(grounded=False),
+    ],
+}
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (320, True)], ids=["wide, light", "320 px, dark"])
+def test_axe_finds_nothing_in_any_state(browser, width, dark):
+    scripts = dict(sorted(STATES.items(), key=lambda state: state[0] == "half"))
+    with ScriptedServer(scripts) as server, browser.page(server.page_url, width=width, dark=dark) as page:
+        serve(server)
+        page.emulate(dark=dark, still=True)
+        connected(page)
+        assert_accessible(page)
+        for name in scripts:
+            ask(page, name)
+            wait_for_phase(page, "complete", "failed", "blocked", "writing")
+        page.run("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        assert_accessible(page)
+        page.click(".source[data-n='2'] .read")
+        page.wait("!!document.querySelector('.reader .piece.here')")
+        assert_accessible(page)
+
+
+def test_small_talk_has_no_warning_and_escape_stops_an_answer(browser):
+    with ScriptedServer(STATES) as server, browser.page(server.page_url) as page:
+        ask(page, "small talk")
+        assert wait_for_phase(page, "complete")["badge"] == "Details"
+        ask(page, "half")
+        wait_for_phase(page, "writing")
+        page.press("Escape")
+        stopped = wait_for_phase(page, "cancelled")
+        assert stopped["line"] == "Stopped. The text so far is not the whole answer."
+        assert page.focused()["name"] == "Your question"

@@ -170,8 +170,11 @@ def test_a_fallback_drops_what_was_written(browser):
         done = wait_for_phase(page, "complete")
         assert done["text"] == "I cannot check the script."
         assert done["notices"] == [
-            "Search failed: The answer broke off. Answering without sources instead.",
+            "Search failed. Answering without sources instead.",
         ]
+        page.click(".notices .fallback summary")
+        reason = "Search failed: The answer broke off. Answering without sources instead."
+        assert page.text(".notices .more-said") == reason
         assert done["grounded"] is False
         assert done["badge"] == "Not grounded: written without passages"
 
@@ -266,8 +269,11 @@ def test_an_error_says_what_was_tried(browser):
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         end = wait_for_phase(page, "failed")
-        assert end["notices"] == ["Every way failed. Search: The model is busy."]
-        assert end["line"].startswith("Failed. The text so far is not the whole answer.")
+        assert end["notices"] == []
+        assert page.text(".facts summary") == "What was tried"
+        page.click(".facts summary")
+        assert page.text(".facts .more-said") == "Search: The model is busy."
+        assert end["line"].startswith("Every way failed. The text so far is not the whole answer.")
         page.click(".turn .again")
         page.wait("document.querySelectorAll('.turn').length === 2")
         wait_for_phase(page, "failed")
@@ -302,7 +308,7 @@ def test_a_refused_question_says_why(browser):
     wire = Wire(refused=InvalidMessage())
     with ScriptedServer({}, wire=wire) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
-        assert wait_for_phase(page, "failed")["notices"] == ["That message could not be read."]
+        assert wait_for_phase(page, "failed")["line"] == "That message could not be read."
 
 
 HOSTILE = """<img src=x onerror="window.hacked = 1"> <script>window.hacked = 2</script> **bold** &lt;b&gt; | a | b |

@@ -114,7 +114,7 @@ def test_an_answer_that_is_no_longer_kept_can_be_asked_for_again(browser):
         wait_for_phase(page, "complete")
         server.forget()
         page.reload()
-        assert wait_for_phase(page, "failed")["notices"] == ["The server does not know this question any more."]
+        assert wait_for_phase(page, "failed")["line"] == "The server does not know this question any more."
         page.click(".turn .again")
         page.wait("document.querySelectorAll('.turn').length === 2")
         assert wait_for_phase(page, "complete")["text"] == ANSWER

@@ -60,7 +60,7 @@ def test_a_change_is_shown_with_its_values_and_taken_back(browser):
         with browser.page(server.page_url) as page:
             ask(page, KEEP)
             wait_for_phase(page, "complete")
-            shown = page.run(f"{item('receipt')}.innerText")
+            shown = page.run(f"{item('receipt')}.textContent")
             assert "Corin" in shown
             assert "<img src=x onerror=alert(1)>" in shown
             assert "\u202e" not in shown
@@ -96,7 +96,7 @@ def test_a_deletion_is_done_or_not_as_the_user_says(browser, button, accept, tol
         with browser.page(server.page_url) as page:
             ask(page, question)
             wait_for_phase(page, "complete")
-            shown = page.run(f"{item('confirm')}.innerText")
+            shown = page.run(f"{item('confirm')}.textContent")
             assert "occupation: “boatman”" in shown
             assert "removed" not in shown  # nothing is, yet
             assert server.actions(ConfirmChange) == []

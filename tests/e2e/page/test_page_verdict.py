@@ -32,7 +32,8 @@ def test_the_passages_for_and_against_stand_side_by_side_and_lead_to_their_sourc
     with ScriptedServer({THEORY: script(verdict)}) as server, browser.page(server.page_url) as page:
         ask(page, THEORY)
         wait_for_phase(page, "complete")
-        assert page.run(f"{RULING}.querySelector('h3').innerText") == "Verdict: contradicted"
+        assert page.text(".ruling summary") == "Verdict: contradicted 1 for, 1 against"
+        page.click(".ruling summary")
         assert side(page, "for")[0] == "For"
         assert NASTY in "".join(side(page, "for"))
         assert "strong" in "".join(side(page, "against"))
@@ -40,7 +41,7 @@ def test_the_passages_for_and_against_stand_side_by_side_and_lead_to_their_sourc
         left, right = (f"{RULING}.querySelector('.{name}').getBoundingClientRect()" for name in ("for", "against"))
         assert page.run(f"{left}.top === {right}.top && {left}.right <= {right}.left")
         page.click(".ruling .against a")
-        page.wait("document.querySelectorAll('details.source[open]').length === 1")
+        page.wait("document.activeElement.closest('details.source')?.dataset.n === '2'")
 
 
 def test_a_verdict_that_was_not_given_is_open_and_says_so(browser):
@@ -48,6 +49,7 @@ def test_a_verdict_that_was_not_given_is_open_and_says_so(browser):
     with ScriptedServer({THEORY: script(verdict)}) as server, browser.page(server.page_url) as page:
         ask(page, THEORY)
         wait_for_phase(page, "complete")
+        page.click(".ruling summary")
         shown = page.run(f"{RULING}.innerText")
         assert "Verdict: open" in shown
         assert "The agent gave no verdict" in shown

@@ -7,6 +7,7 @@ import { leftNotices, limitNotice } from "../../../../packages/chat/src/limit_wo
 import { RequestTail } from "../../../../packages/client/src/tail.js";
 import {
   failureNotice,
+  fallbackLine,
   fallbackNotice,
   figures,
   groundedness,
@@ -15,6 +16,7 @@ import {
   reusedNotice,
   sourcesTitle,
   statusOf,
+  triedNotices,
   wayOf,
 } from "../../../../packages/chat/src/words.js";
 import { accepted, chunk, frame } from "./support.mjs";
@@ -181,7 +183,6 @@ test("what is left is told near a limit's end", () => {
 test("a refused limit is a phase of its own, said in the status alone", () => {
   const refused = { tail: tailOf(), failure: { code: "limit_reached", message: "No.", limit: limit({}) } };
   assert.equal(phaseOf(refused), "limited");
-  assert.equal(failureNotice(refused), "");
   assert.equal(statusOf({ ...refused, ended: true }, "open"), "Your limit of 200,000 tokens a day is reached.");
 });
 
@@ -192,7 +193,8 @@ test("an error that ended the request is told once, with what failed before", ()
     { strategy: "rag", code: "episode_unknown", reason: message },
   ];
   const tail = tailOf({ type: "error", code: "episode_unknown", message, retryable: false, failed });
-  assert.equal(failureNotice({ tail, failure: null }), `${message} Search and earlier answers: The model is busy.`);
+  assert.equal(failureNotice({ tail, failure: null }), message);
+  assert.deepEqual(triedNotices({ tail, failure: null }), ["Search and earlier answers: The model is busy."]);
 });
 
 test("a blocked answer is no failure: its guardrail's message stands quietly in place of the text", () => {
@@ -202,5 +204,5 @@ test("a blocked answer is no failure: its guardrail's message stands quietly in 
   assert.equal(tail.text, "");
   assert.equal(phaseOf({ tail, failure: null }), "blocked");
   assert.equal(status(tail), "No bells.");
-  assert.equal(failureNotice({ tail, failure: null }), "");
+  assert.deepEqual(triedNotices({ tail, failure: null }), []);
 });
