@@ -256,10 +256,13 @@ def _not_simulated(folder: Path) -> list[str]:
 
 def _greeting(described: Mapping[str, Any], user: tuple[str, str] | None, took_s: float) -> str:
     sign_in = "" if user is None else _SIGN_IN.format(name=user[0], password=user[1])
+    http_url = described["outputs"].get("HttpUrl")
+    http = "" if http_url is None else f"  MCP        {http_url}mcp\n  HTTP API   {http_url}v1\n"
     return (
         f"\nCicada is up, after {took_s:.1f} s.\n\n"
         f"  page       {described['endpointUrl']}/\n"
-        f"  WebSocket  {described['webSocketUrl']}\n\n"
+        f"  WebSocket  {described['webSocketUrl']}\n"
+        f"{http}\n"
         f"{sign_in}"
         f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_SAMPLE_EXAMPLES[0]}"\n'
         f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"

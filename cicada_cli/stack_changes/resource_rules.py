@@ -98,9 +98,7 @@ RULES: dict[str, ResourceRules] = {
         ("DurableConfig", "FunctionName", "PackageType", "TenancyConfig"), name="FunctionName"
     ),
     "AWS::Lambda::LayerVersion": ResourceRules(_LAYER),
-    "AWS::Lambda::Url": ResourceRules(
-        ("Qualifier", "TargetFunctionArn"), one_each="TargetFunctionArn", holds="the address that clients know"
-    ),
+    "AWS::Lambda::Url": ResourceRules(("Qualifier", "TargetFunctionArn"), one_each="TargetFunctionArn"),
     "AWS::Lambda::Permission": ResourceRules(_PERMISSION),
     "AWS::Logs::LogGroup": ResourceRules(
         ("LogGroupName",), name="LogGroupName", holds="logs", goes_with="AWS::Lambda::Function"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from aiohttp import web
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from cicada_local.permissions.enforcement import service_may_invoke
+from cicada_local.permissions.enforcement import everybody_may_invoke_by_url, service_may_invoke
 from cicada_local.permissions.resources import bucket_policies
 from tests.wire.local_services import ACCOUNT_ID, Services, create_role, deployed_stack, outputs_of, running_services
 
@@ -585,3 +586,66 @@ def test_a_functions_policy_says_which_service_may_invoke_it_for_what(services: 
         assert service_may_invoke("events.amazonaws.com", arn, rule)
         assert not service_may_invoke("events.amazonaws.com", arn, f"{rule}-another")
         assert not service_may_invoke("apigateway.amazonaws.com", arn, rule)
+
+
+URL_PERMISSION = {"Action": "lambda:InvokeFunctionUrl", "Principal": "*", "FunctionUrlAuthType": "NONE"}
+VIA_URL_PERMISSION = {"Action": "lambda:InvokeFunction", "Principal": "*", "InvokedViaFunctionUrl": True}
+
+
+def function_with_url(role: str, url: Mapping[str, Any], *permissions: Mapping[str, Any]) -> dict[str, Any]:
+    """A template."""
+    function = {"Code": {"ZipFile": "x = 1"}, "Handler": "index.x", "Runtime": "python3.13", "Role": role}
+    arn = {"Fn::GetAtt": ["Function", "Arn"]}
+    granted = {
+        f"Permission{number}": {"Type": "AWS::Lambda::Permission", "Properties": {**one, "FunctionName": arn}}
+        for number, one in enumerate(permissions)
+    }
+    return {
+        "Resources": {
+            "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
+            "Url": {"Type": "AWS::Lambda::Url", "Properties": {**url, "TargetFunctionArn": arn}},
+            **granted,
+        },
+        "Outputs": {"Arn": {"Value": arn}, "Url": {"Value": {"Fn::GetAtt": ["Url", "FunctionUrl"]}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("permissions", "open"),
+    [
+        ((), False),
+        ((URL_PERMISSION,), False),
+        ((VIA_URL_PERMISSION,), False),
+        ((URL_PERMISSION, VIA_URL_PERMISSION), True),
+        ((URL_PERMISSION, {**VIA_URL_PERMISSION, "Principal": ACCOUNT_ID}), False),
+        (({**URL_PERMISSION, "FunctionUrlAuthType": "AWS_IAM"}, VIA_URL_PERMISSION), False),
+    ],
+)
+def test_a_function_url_is_open_to_everybody_by_both_permissions(
+    services: Services, permissions: tuple[dict[str, Any], ...], open: bool
+) -> None:
+    role = create_role(services, "behind-a-url", allowed={})
+    with deployed_stack(services, "url", function_with_url(role, {"AuthType": "NONE"}, *permissions)) as stack:
+        outputs = outputs_of(stack)
+        assert re.fullmatch(r"https://[0-9a-z]+\.lambda-url\.us-east-1\.on\.aws/", outputs["Url"])
+        assert everybody_may_invoke_by_url(outputs["Arn"], "NONE") is open
+
+
+@pytest.mark.parametrize(
+    ("url", "permission", "why"),
+    [
+        ({}, URL_PERMISSION, "AuthType"),
+        ({"AuthType": "NONE", "InvokeMode": "STREAM"}, URL_PERMISSION, "InvokeMode"),
+        ({"AuthType": "NONE", "Cors": {"AllowOrigins": ["a.example"]}}, URL_PERMISSION, "AllowOrigins"),
+        ({"AuthType": "NONE"}, {**URL_PERMISSION, "Action": "lambda:InvokeFunction"}, "only supported for"),
+        ({"AuthType": "NONE"}, {**VIA_URL_PERMISSION, "Action": "lambda:InvokeFunctionUrl"}, "only supported for"),
+    ],
+)
+def test_a_function_url_that_lambda_refuses_is_refused(
+    services: Services, url: dict[str, Any], permission: dict[str, Any], why: str
+) -> None:
+    role = create_role(services, "behind-a-url", allowed={})
+    with deployed_stack(services, "refused-url", function_with_url(role, url, permission)) as stack:
+        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+        events = services.client("cloudformation").describe_stack_events(StackName=stack["StackId"])["StackEvents"]
+        assert any(why in event.get("ResourceStatusReason", "") for event in events)

@@ -73,6 +73,7 @@ def test_it_says_where_to_go_and_how_long_each_step_took(cloud: LocalCloud) -> N
         "Deploying the stacks: done",
         cloud.endpoint_url,
         cloud.websocket_url,
+        f"{cloud.outputs['HttpUrl']}mcp",
     ):
         assert words in told
 
@@ -108,16 +109,20 @@ def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path, address:
     assert f"CICADA_PORT={port + 1}" in taken.stderr
 
 
-def test_a_taken_port_of_the_issuer_is_told_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "what"),
+    [("CICADA_ISSUER_PORT", "users would sign in"), ("CICADA_HTTP_PORT", "MCP and the HTTP API would answer")],
+)
+def test_a_taken_further_port_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, what: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        monkeypatch.setenv("CICADA_ISSUER_PORT", str(port))
+        monkeypatch.setenv(variable, str(port))
         taken = command("up", "--auth", "--plain", "--no-load", "--port", "0", "--home", str(tmp_path / "other"))
     assert taken.returncode == 1
-    assert f"Port {port}, where users would sign in, is taken" in taken.stderr
-    assert f"CICADA_ISSUER_PORT={port + 1}" in taken.stderr
+    assert f"Port {port}, where {what}, is taken" in taken.stderr
+    assert f"{variable}={port + 1}" in taken.stderr
 
 
 @pytest.mark.parametrize(("words", "asked"), [(["AUTH=1"], True), (["AUTH=0"], False), ([], False)])
