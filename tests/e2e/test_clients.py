@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import urllib.request
 
 from cicada.protocol.events import Chunk, Complete, Sources
 from cicada_client import CicadaClient
@@ -69,6 +70,27 @@ def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, is
     assert isinstance(events[-1], Complete)
     assert "".join(event.content for event in events if isinstance(event, Chunk)) == answer.text
     assert "thirteen" in answer.text
+
+
+def test_an_answer_streams_over_http(cloud, issuer, user):
+    """Model, worker, WebSocket, the HTTP function's process and its URL: each hands the text on as it comes."""
+    cloud.arm("bedrock.slow", delay_ms=150)
+    body = {"model": "cicada", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
+    request = urllib.request.Request(
+        f"{cloud.outputs['HttpUrl']}v1/chat/completions",
+        json.dumps(body).encode(),
+        {"Authorization": f"Bearer {issuer.token(user)}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        assert response.headers["Transfer-Encoding"] == "chunked"
+        lines = [line.decode().strip() for line in response]
+    events = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    assert events[-1] == "[DONE]"
+    chunks = [json.loads(event) for event in events[:-1]]
+    texts = [choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"]]
+    assert len(list(filter(None, texts))) > 2
+    assert "thirteen" in "".join(texts)
 
 
 def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer, user):
