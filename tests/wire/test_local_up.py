@@ -237,7 +237,7 @@ def test_a_life_a_clean_stop_a_second_life_a_kill_and_a_third(tmp_path: Path) ->
     assert processes_of(home) == []
 
     cloud.start()
-    on_this_machine = {"PageUrl": cloud.outputs["PageUrl"]}  # at this start's port
+    on_this_machine = {name: cloud.outputs[name] for name in ("PageUrl", "HttpUrl")}  # at this start's ports
     assert cloud.outputs == first | on_this_machine
     assert page_config(cloud) == {"webSocketUrl": cloud.websocket_url, "episodes": [{"id": "ep1", "name": "The Lake"}]}
     assert "bedrock-runtime.InvokeModel" not in cloud.calls()
