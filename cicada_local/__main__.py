@@ -104,10 +104,10 @@ def _up(args: argparse.Namespace, places: object) -> int:
     from cicada_local.loading import SAMPLE
     from cicada_local.places import HTTP_PORT_VARIABLE, ISSUER_PORT_VARIABLE, Places
     from cicada_local.progress import steps_for
-    from cicada_local.up import LOCAL_SETTINGS, Options, log_to, read_settings, run, with_sign_in
+    from cicada_local.up import LOCAL_SETTINGS, Options, log_to, read_settings, run, with_model_server, with_sign_in
 
     assert isinstance(places, Places)
-    settings = read_settings(args.settings or LOCAL_SETTINGS)
+    settings = with_model_server(read_settings(args.settings or LOCAL_SETTINGS), os.environ)
     options = Options(
         port=args.port,
         places=places,

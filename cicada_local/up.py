@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cicada.models.model_ids import LOCAL_PREFIX
 from cicada_local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
 from cicada_local.loading import SAMPLE, LoadFailed, load, load_hash, sample_folders
 from cicada_local.places import HTTP_PORT_VARIABLE, ISSUER_PORT_VARIABLE, ROOT, Places
@@ -78,6 +80,18 @@ def with_sign_in(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "auth": {**settings.get("auth", {}), "mode": "cognito"}}
 
 
+def with_model_server(settings: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Settings whose answers name the model that writes them: that of a model server, where one is asked for."""
+    from cicada_local.bedrock.forwarding import MODEL, URL  # a web framework: only for what runs the cloud
+
+    model = environ.get(MODEL, "").strip() if environ.get(URL, "").strip() else ""
+    models = settings.get("models", {})
+    if not model:
+        return dict(settings)
+    named = f"{LOCAL_PREFIX}{_NOT_IN_IDS.sub('-', model)}"[:MAX_MODEL_ID_CHARS]
+    return {**settings, "models": {name: named if value == QUOTING else value for name, value in models.items()}}
+
+
 def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:
     """The local cloud's settings.
 
@@ -91,6 +105,10 @@ def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:
     return settings
 
 
+QUOTING = "local.extractive"
+"""The stand-in for a model, which quotes."""
+MAX_MODEL_ID_CHARS = 256
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9._:-]+")
 SWITCH_S = 0.0005
 """How long a thread keeps the interpreter while another waits for it. The loop, which every call passes several times,
 waited for Python's 5 ms again and again while threads worked on the table."""

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from cicada_local.bedrock.extractive.completing import asks_to_complete, complete_from
+from cicada_local.bedrock.extractive.documents import find
 from cicada_local.bedrock.extractive.filling import fill
 from cicada_local.bedrock.extractive.prompt import parse_prompt
 from cicada_local.bedrock.extractive.prose import NOTHING_FOUND, write
 from cicada_local.bedrock.extractive.relevance import relevance
-from cicada_local.bedrock.extractive.selection import select
-from cicada_local.bedrock.extractive.small_talk import small_talk
+from cicada_local.bedrock.extractive.selection import MAX_QUOTES, Quoted, select
+from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
 from cicada_local.bedrock.extractive.text import content_stems
 from cicada_local.bedrock.minilm import SentenceEmbedder
 from cicada_local.bedrock.minilm_encoder import DIMENSIONS, Floats
@@ -36,8 +37,9 @@ REMEMBERED_TEXTS = 8192
 class ExtractiveAnswerer:
     """Answers prompts from their own passages. Thread-safe.
 
-    Beside the question it embeds each passage as the line that a script's index embeds: with an embedder that
-    remembers (:class:`cicada_local.bedrock.minilm.CachedEmbedder`) most of an answer's vectors are there already.
+    Beside the question it embeds each line of a script as its index does: with an embedder that remembers
+    (:class:`cicada_local.bedrock.minilm.CachedEmbedder`) most of these vectors are there already. Of documents it
+    embeds :data:`~cicada_local.bedrock.extractive.documents.MAX_EMBEDDED` excerpts.
     """
 
     def __init__(self, embedder: SentenceEmbedder) -> None:
@@ -48,8 +50,8 @@ class ExtractiveAnswerer:
 
         Args:
             system: the instructions.
-            user: the passages and the question as :mod:`cicada.answering.prompt` writes them; a prompt without
-                passages is small talk, and one that begins with the turns of a conversation asks to complete a
+            user: the passages and the question as :mod:`cicada.answering.prompt` writes them; without passages only
+                small talk is answered, and one that begins with the turns of a conversation asks to complete a
                 question, as :mod:`cicada.conversation.completion` does.
 
         Returns:
@@ -59,13 +61,21 @@ class ExtractiveAnswerer:
         if asks_to_complete(user):
             return complete_from(user)
         prompt = parse_prompt(user)
+        if reply := small_talk(prompt.question, prompt.passages):
+            return reply
         if not prompt.grounded:
-            return small_talk(prompt.question)
+            return CANNOT_CONSULT
         about = content_stems(prompt.question)
         if not about:
             return NOTHING_FOUND
         passages = sorted(prompt.passages, key=lambda passage: -passage.relevance)[:MAX_PASSAGES]
-        return write(select(prompt.question, passages, self._embedder), about)
+        spoken = [passage for passage in passages if passage.speaker]
+        written = [passage for passage in passages if not passage.speaker]
+        quoted = [
+            *(Quoted(one.passage, words=one.text) for one in find(prompt.question, written, self._embedder)),
+            *select(prompt.question, spoken, self._embedder),
+        ]
+        return write(quoted[:MAX_QUOTES], about)
 
     def fill(self, system: str, user: str, tool: Tool) -> Mapping[str, Any]:
         """Fill in a tool's input from the prompt: see :mod:`cicada_local.bedrock.extractive.filling`."""

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from cicada.models.model_ids import LOCAL_PREFIX
 from cicada_local.bedrock.errors import ModelNotFound, ValidationFailed
 
 PROFILES = ("us", "us-gov", "eu", "apac", "au", "ca", "in", "jp", "global")
@@ -102,6 +103,8 @@ def find_model(model_id: str) -> Model:
     profile, _, base = name.partition(".")
     if profile in PROFILES and base in MODELS:
         return MODELS[base]
+    if name not in MODELS and name.startswith(LOCAL_PREFIX):
+        return MODELS["local.extractive"]  # named after the model server that writes in its place
     if name not in MODELS:
         raise ModelNotFound("Could not resolve the foundation model from the provided model identifier.")
     model = MODELS[name]

@@ -25,6 +25,7 @@ def test_a_prompt_is_read_as_it_was_meant() -> None:
         NumberedPassage(
             number=1,
             text="Was it <b>late</b>, or not?",
+            lines="Was it <b>late</b>,\nor not?",
             episode='Rain & "Wind"',
             episode_id="ep1",
             chapter="ch2",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
+from cicada_local.bedrock.extractive.prompt import NumberedPassage
+from cicada_local.bedrock.extractive.small_talk import small_talk
 
 
 @pytest.mark.parametrize(
@@ -12,10 +13,14 @@ from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_tal
     [
         ("hi", "Hello!"),
         ("Good morning, Cicada!", "Hello!"),
-        ("こんにちは", "Hello!"),
+        ("こんにちは", "こんにちは。"),
         ("thanks a lot for your help", "You are welcome!"),
-        ("Danke!", "You are welcome!"),
-        ("ありがとうございます", "You are welcome!"),
+        ("Danke dir!", "Gern geschehen!"),
+        ("ありがとうございます", "どういたしまして"),
+        ("muchas gracias por tu ayuda", "¡De nada!"),
+        ("merci beaucoup", "Je vous en prie"),
+        ("what is in here?", "I am Cicada."),
+        ("which documents do you have", "I am Cicada."),
         ("bye for now", "Goodbye!"),
         ("Have a nice day", "Goodbye!"),
         ("Hi, how are you today?", "I am well"),
@@ -39,10 +44,23 @@ def test_courtesies_are_returned(message: str, reply: str) -> None:
         "Who are you talking about in chapter 2?",
         "hello world programs in the script",
         "Explain the ending to me.",
+        "What is in it?",
         "鍵はどこですか",
         "",
         "?!",
     ],
 )
 def test_anything_else_is_not_answered_without_the_script(message: str) -> None:
-    assert small_talk(message) == CANNOT_CONSULT
+    assert small_talk(message) == ""
+
+
+def test_who_asks_what_is_there_is_told_the_sources_of_the_prompt() -> None:
+    passages = [
+        NumberedPassage(1, "…", title="The Keeper's Manual"),
+        NumberedPassage(2, "…", title="The Keeper's Manual"),
+        NumberedPassage(3, "…", episode="The [First] Night"),
+    ]
+    told = small_talk("What can I ask?", passages)
+    assert told == "Among the sources here:\n- The Keeper's Manual [1]\n- The First Night [3]"
+    assert small_talk("Was kannst du?", passages).startswith("Unter anderem sind hier:\n- The Keeper's Manual [1]")
+    assert small_talk("thanks", passages).startswith("You are welcome!")

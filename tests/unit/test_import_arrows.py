@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "lambdas": {"cicada", "cicada_http"},
     "stacks": {"cicada"},
     "supply_chain": {"cicada", "stacks"},
-    "training": {"cicada"},
+    "training": {"cicada", "cicada_evaluation", "cicada_local"},
 }
 """The project's packages, and which others each may import."""
 

@@ -68,6 +68,7 @@ COMMANDS = {
     "tests.simulation --faults 100 --processes 1 --first-seed 1": "every invariant held",
     "training.abstentions --trial 5": "abstentions.bin",
     "training.changes --trial 5": "changes.bin",
+    "training.documents --trial 2": "documents.json",
     "training.followups --trial 5": "followups.bin",
     "training.languages --trial 5": "languages.bin",
     "training.manuals {work}/manuals": "of 300 documents gathered",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cicada_local.bedrock.extractive.relevance import shared_words
-from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
+from cicada_local.bedrock.extractive.small_talk import small_talk
 from cicada_local.bedrock.extractive.text import STOP_WORDS
 from cicada_local.bedrock.minilm import SentenceEmbedder
 
@@ -124,7 +124,7 @@ def options_of(system: str, values: Sequence[str]) -> list[Option]:
 
 def choose(question: str, options: Sequence[Option], embedder: SentenceEmbedder | None) -> list[tuple[str, float]]:
     """The options that a question needs, surest first, each with a confidence in [0, 1]; none for small talk."""
-    if not options or small_talk(question) != CANNOT_CONSULT:
+    if not options or small_talk(question):
         return []
     even = EVEN_LIKENESS_OF_WORDS if embedder is None else EVEN_LIKENESS
     surest: dict[str, float] = {}

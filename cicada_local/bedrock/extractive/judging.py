@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cicada.text.sentences import contains_quotation, quotations
 from cicada_local.bedrock.extractive.siding import PLAIN, negated
 from cicada_local.bedrock.extractive.text import content_stems
 
@@ -20,7 +21,7 @@ def asks_to_judge(user: str, schema: Mapping[str, Any]) -> bool:
 
 
 def judge_sentences(user: str) -> dict[str, Any]:
-    """Supported if a sentence's passages have nearly all its telling words, and deny as it does."""
+    """Supported if a sentence's passages have its quotations, or nearly all its telling words, and deny as it does."""
     passages = {int(n): html.unescape(f"{text} {place}") for n, place, text in _PASSAGE.findall(user)}
     told = []
     for n, cited, text in _SENTENCE.findall(user):
@@ -30,6 +31,9 @@ def judge_sentences(user: str) -> dict[str, Any]:
 
 
 def _verdict(sentence: str, there: str) -> str:
+    quoted = list(quotations(sentence))
+    if quoted and all(contains_quotation(there, one) for one in quoted):
+        return "supported"
     wanted = content_stems(sentence)
     if not wanted:
         return "cannot_tell"

@@ -28,13 +28,19 @@ class NumberedPassage:
     number: int
     """The ``n`` of the marker ``[n]`` that cites it."""
     text: str
+    """On one line."""
+    lines: str = ""
+    """As it is written."""
     episode: str = ""
     episode_id: str = ""
     chapter: str = ""
     message: str = ""
     speaker: str = ""
+    source: str = ""
+    """The file that it is from."""
     title: str = ""
     """Of the document that it is from."""
+    section: str = ""
     page: str = ""
     relevance: float = 0.0
     place: str = ""
@@ -77,13 +83,15 @@ def parse_prompt(user: str) -> ParsedPrompt:
 
 def _passage(attributes: str, body: str) -> NumberedPassage | None:
     values = {name: _unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
-    number, text = values.get("n", ""), _unescape(_CONTEXT.sub(" ", body))
+    own = _CONTEXT.sub(" ", body)
+    number, text = values.get("n", ""), _unescape(own)
     if not re.fullmatch("[0-9]{1,6}", number) or not text:
         return None
-    names = ("episode", "episode_id", "chapter", "message", "speaker", "title", "page", "place")
+    names = ("episode", "episode_id", "chapter", "message", "speaker", "source", "title", "section", "page", "place")
     return NumberedPassage(
         number=int(number),
         text=text,
+        lines=html.unescape(own).strip(),
         relevance=_score(values.get("relevance", "")),
         **{name: values.get(name, "") for name in names},
     )

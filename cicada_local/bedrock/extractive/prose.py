@@ -12,16 +12,18 @@ from cicada_local.bedrock.extractive.ranking import asks
 from cicada_local.bedrock.extractive.selection import Quoted
 from cicada_local.bedrock.extractive.text import content_stems, sentence_spans
 
-NOTHING_FOUND = "I found nothing in the passages that answers this question."
+NOTHING_FOUND = "The sources do not answer this question."
 MAX_QUOTE_CHARS = 300
 """A passage up to this length is quoted whole; of a longer one the sentences around the best."""
 _Span: TypeAlias = tuple[int, int]
 _MARKER = re.compile(r"\[[\d\s,;]+\]")
+_PAIRED_CODE = re.compile(r"(`+)[^`']+\1")
+_DUNDER = re.compile(r"(?<![\w`])[\w.]*__\w+__[\w.()]*(?!\w)")
 _MARKS = (("“", "”"), ('"', '"'), ("«", "»"))
 
 
 def write(quoted: Sequence[Quoted], about: frozenset[str]) -> str:
-    """The answer in prose, a paragraph an episode.
+    """The answer in prose: a paragraph for each episode, and for each excerpt of a document.
 
     Args:
         quoted: what to quote, in the order of the answer.
@@ -30,16 +32,24 @@ def write(quoted: Sequence[Quoted], about: frozenset[str]) -> str:
     paragraphs: list[str] = []
     earlier: NumberedPassage | None = None
     for quote in quoted:
-        words_quoted = excerpt(quote.passage.text, about)
+        words_quoted = plain_markdown(quote.words) or excerpt(quote.passage.text, about)
         if not words_quoted:
             continue
         sentence = _sentence(quote, words_quoted, earlier)
-        if earlier is not None and earlier.episode_id == quote.passage.episode_id:
+        if not quote.words and earlier is not None and earlier.episode_id == quote.passage.episode_id:
             paragraphs[-1] += f" {sentence}"
         else:
             paragraphs.append(sentence)
         earlier = quote.passage
     return "\n\n".join(paragraphs) or NOTHING_FOUND
+
+
+def plain_markdown(text: str) -> str:
+    """A quotation that a page shows as it is written: backticks that do not pair become apostrophes, and names such as
+    ``__init__`` are shown as code, not in bold. Neither changes what a quotation is compared by."""
+    if _PAIRED_CODE.sub("", text).count("`"):
+        text = text.replace("`", "'")
+    return _DUNDER.sub(r"`\g<0>`", text) if "`" not in text else text
 
 
 def excerpt(text: str, about: frozenset[str]) -> str:

@@ -27,10 +27,13 @@ _SHORT_REPLY_WORDS = 12
 
 @dataclass(frozen=True)
 class Quoted:
-    """A passage to quote, and whether it stands there as the reply to the one before it."""
+    """A passage to quote."""
 
     passage: NumberedPassage
     replies: bool = False
+    """Whether it stands there as the reply to the one before it."""
+    words: str = ""
+    """What to quote of a document; of a script's line what says most."""
 
 
 @dataclass(frozen=True)

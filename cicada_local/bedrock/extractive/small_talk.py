@@ -1,101 +1,86 @@
-"""What is said without passages: courtesies, and that the script was not consulted."""
+"""Courtesies, and what the sources are, in the language of the message (``small_talk.json``)."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from cicada.text.word_lists import word_lists
+from cicada_local.bedrock.extractive.prompt import NumberedPassage
 from cicada_local.bedrock.extractive.text import STOP_WORDS, words
 
 CANNOT_CONSULT = (
-    "I cannot consult the script in this answer, so I will not guess. "
-    "Please ask the question again, and I will look it up in the passages."
+    "I cannot consult the sources in this answer, so I will not guess. "
+    "Please ask the question again, and I will look it up in them."
 )
-
-
-def _phrases(*phrases: str, foreign: str = "") -> re.Pattern[str]:
-    """Whole phrases of languages with spaces; ``foreign`` ones may stand anywhere."""
-    latin = rf"\b(?:{'|'.join(phrases)})\b"
-    return re.compile(f"{latin}|{foreign}" if foreign else latin, re.I)
-
-
-_COURTESIES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        _phrases(
-            r"(?:who|what) (?:exactly )?(?:are|r) (?:you|u)",
-            r"what(?:'s| is) your (?:name|purpose|job)",
-            r"what (?:else )?can (?:you|i) (?:do|ask|help)(?: you)?",
-            r"what do you do",
-            r"(?:tell me about|introduce) yourself",
-            r"are you (?:(?:a|an) )?(?:real |human )?(?:ai|bot|robot|human|machine|person|real)",
-            r"(?:who|what) is cicada",
-            r"how (?:do|does) (?:you|this|it) work",
-            r"(?:can you )?help me",
-            r"(?<!\w )help",
-        ),
-        "I am Cicada. Ask me about the script: who said what, where, when and in which episode. "
-        "I answer with quotations, and each names the passage that it is from.",
-    ),
-    (
-        _phrases(
-            r"how are (?:you|things)(?: (?:doing|going))?",
-            r"how(?:'s| is) (?:it going|life|everything|your day)",
-            r"how do you (?:do|feel)",
-            r"what(?:'s| is) up",
-            foreign="お元気ですか",
-        ),
-        "I am well, thank you. What would you like to know about the script?",
-    ),
-    (
-        _phrases(
-            r"thanks|thank (?:you|u)|thx|ty|cheers|much (?:appreciated|obliged)|i appreciate (?:it|that)",
-            "merci|danke|gracias|grazie|obrigad[oa]",
-            foreign="ありがとう(?:ございます|ございました)?|谢谢|謝謝",
-        ),
-        "You are welcome! Ask whenever there is more you want to know about the script.",
-    ),
-    (
-        _phrases(
-            r"bye|goodbye|good night|goodnight|see (?:you|ya)|farewell|so long|take care",
-            r"have a (?:good|nice|great) \w+",
-            "au revoir|auf wiedersehen|tschüss|adi[oó]s",
-            foreign="さようなら|またね|おやすみ(?:なさい)?|再见|再見",
-        ),
-        "Goodbye! The script will be here when you come back.",
-    ),
-    (
-        _phrases(
-            r"hi|hello|hey|hiya|howdy|greetings|yo|good (?:morning|afternoon|evening|day)",
-            r"(?:nice|pleased|good) to meet you",
-            "hallo|hola|bonjour|salut|guten (?:tag|morgen|abend)|ciao|hej|moin",
-            foreign="こんにちは|こんばんは|おはよう(?:ございます)?|你好|您好|안녕(?:하세요)?",
-        ),
-        "Hello! What would you like to know about the script?",
-    ),
-    (
-        _phrases(
-            "ok|okay|alright|great|cool|nice|perfect|awesome|brilliant|lovely|wonderful|excellent|sorry|lol|haha",
-            r"well done|good (?:job|work|answer|one)|got it|i see|makes sense|never ?mind|no worries|yes|no|yep|nope",
-        ),
-        "Good. Ask me about the script whenever you like.",
-    ),
-)
+MAX_LISTED = 6
+"""Sources that are named to who asks what is there."""
+_UNSPACED = frozenset({"ja", "zh", "ko"})
+_MARKER = re.compile(r"[\[\]]")
 _FILLERS = word_lists("cicada_local", "words.json")["fillers"]
 _QUESTION_WORDS = word_lists("cicada_local", "words.json")["question_words"]
 
 
-def small_talk(message: str) -> str:
-    """A short, friendly reply to a courtesy; to anything else, that the script cannot be consulted.
+@dataclass(frozen=True)
+class _Courtesy:
+    phrases: Mapping[str, re.Pattern[str]]
+    """By language."""
+    replies: Mapping[str, Sequence[str]]
+    """By language: without sources, and before a list of them."""
+    lists: bool
+    """Whether it asks what is there."""
 
-    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is none.
+
+def small_talk(message: str, passages: Sequence[NumberedPassage] = ()) -> str:
+    """A short, friendly reply to a courtesy; empty for anything else.
+
+    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is not one. A question about
+    what is there is answered by the sources of the prompt, if it has any.
     """
     rest = message.replace("’", "'")
-    replies: list[str] = []
-    for courtesy, reply in _COURTESIES:
-        rest, times = courtesy.subn(" ", rest)
-        if times:
-            replies.append(reply)
+    found: list[tuple[_Courtesy, str]] = []
+    for courtesy in _courtesies():
+        for language, phrases in courtesy.phrases.items():
+            rest, times = phrases.subn(" ", rest)
+            if times:
+                found.append((courtesy, language))
     left_over = set(words(rest))
-    if not replies or left_over & _QUESTION_WORDS or left_over - STOP_WORDS - _FILLERS:
-        return CANNOT_CONSULT
-    return replies[0]
+    if not found or left_over & _QUESTION_WORDS or left_over - STOP_WORDS - _FILLERS:
+        return ""
+    courtesy, language = found[0]
+    replies = courtesy.replies[language]
+    listed = _listed(passages) if courtesy.lists else ""
+    return f"{replies[1]}\n{listed}" if listed else replies[0]
+
+
+def _listed(passages: Sequence[NumberedPassage]) -> str:
+    """A line for each document or episode, with its first passage's marker."""
+    places: dict[str, int] = {}
+    for passage in passages:
+        name = " ".join(_MARKER.sub(" ", passage.title or passage.episode or passage.source).split())
+        if name:
+            places.setdefault(name, passage.number)
+    return "\n".join(f"- {name} [{number}]" for name, number in list(places.items())[:MAX_LISTED])
+
+
+@cache
+def _courtesies() -> Sequence[_Courtesy]:
+    told = json.loads((files(__package__) / "small_talk.json").read_text(encoding="utf-8"))
+    return [
+        _Courtesy(
+            {language: _pattern(phrases, language) for language, phrases in one["phrases"].items()},
+            one["replies"],
+            one.get("lists", False),
+        )
+        for one in told
+    ]
+
+
+def _pattern(phrases: Sequence[str], language: str) -> re.Pattern[str]:
+    """Whole phrases; in languages without spaces they may stand anywhere."""
+    either = "|".join(phrases)
+    return re.compile(either if language in _UNSPACED else rf"\b(?:{either})\b", re.IGNORECASE)

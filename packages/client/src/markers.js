@@ -29,6 +29,7 @@ const PAGES = new RegExp(
 );
 const EXTENSION = /\.[a-z][a-z0-9]{1,5}$/i;
 
+const STOP = /^\s*[.,;:!?。、]/;
 const TOGETHER = /^(?:\s*(?:[,;&]|and\b))?\s*$/;
 const LABEL = String.raw`(?:sources?|references?|refs?\.?|quellen?|fuentes?|fontes?|fonti?|bron(?:nen)?|来源|出典)\s*[:：]?`;
 const LEAD = String.raw`(?:see(?:\s+also)?|cf\.?|compare|siehe(?:\s+auch)?|vgl\.?|voir|véase|vedi|zie|veja|参见|参照|${LABEL})`;
@@ -67,10 +68,11 @@ export function withoutMarkers(text) {
   let end = 0;
   for (const [start, after] of markedSpans(text)) {
     kept += text.slice(end, start);
-    end = after;
+    const stop = STOP.exec(text.slice(after)); // only here: the blank of "$ ./run" stays
+    if (stop) kept = kept.trimEnd();
+    end = stop ? after + stop[0].length - 1 : after;
   }
-  const plain = (kept + text.slice(end)).replace(/\s+/g, " ").trim();
-  return end ? plain.replace(/\s+([.,;:!?。、])/g, "$1") : plain;
+  return (kept + text.slice(end)).replace(/\s+/g, " ").trim();
 }
 
 /**

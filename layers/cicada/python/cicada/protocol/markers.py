@@ -27,6 +27,7 @@ _DOCUMENTS = re.compile(
 )
 _PAGE = r"\d{1,6}(?:\s*[-–—]\s*\d{1,6})?"
 _PAGES = re.compile(rf"(?:^|[,:\s])\s*{any_word(_LISTS['pages'])}\s*({_PAGE}(?:{_AND}{_PAGE})*)$", re.IGNORECASE)
+_STOP = re.compile(r"\s*[.,;:!?。、]")
 _TOGETHER = re.compile(rf"(?:\s*(?:[,;&]|{_JOINING}\b))?\s*")
 _LABEL = rf"{any_word(_LISTS['labels'])}\s*[:：]?"
 _LEAD = rf"(?:{any_word(_LISTS['leads'])}|{_LABEL})"
@@ -71,12 +72,13 @@ def markers_in(text: str) -> Iterator[Marker]:
 
 def without_markers(text: str) -> str:
     """The text without its markers and the words that only introduce them (*see [3]*), single-spaced."""
-    kept, end = [], 0
+    kept, end = "", 0
     for start, after in marked_spans(text):
-        kept.append(text[end:start])
+        kept += text[end:start]
+        if stop := _STOP.match(text, after):  # only here: the blank of "$ ./run" stays
+            kept, after = kept.rstrip(), stop.end() - 1
         end = after
-    plain = " ".join("".join([*kept, text[end:]]).split())
-    return re.sub(r"\s+([.,;:!?。、])", r"\1", plain) if end else plain
+    return " ".join((kept + text[end:]).split())
 
 
 def heads_sources(text: str) -> bool:

@@ -202,6 +202,8 @@ _VARIANTS = str.maketrans(
 )
 _RAISED = re.compile("(?<=[0-9])(?=[\u00b2\u00b3\u00b9\u2070-\u209c\u00bc-\u00be\u2150-\u215e])")
 """Before raised digits and fractions of one character: neither 10² nor 10½ begins with 101 or 102."""
+_CODE = re.compile(r"(`+)([^`']+)\1")
+"""Markdown's code in a line; *`this'* is a quotation of older manuals."""
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _MIN_PART = 2  # characters of a part between ellipses that are looked for
 _GAP = r"[^.!?。！？]{0,60}?"  # what an inserted word may stand for
@@ -228,8 +230,9 @@ def without_quotations(text: str) -> str:
 
 @lru_cache(_KEPT)
 def comparable_quotation(text: str) -> str:
-    """Case, spacing and typographic variants folded away; all quotation marks are one, and 10² is 10^2."""
-    bare = _RAISED.sub("^", text).translate(_VARIANTS).casefold()
+    """Case, spacing and typographic variants folded away; all quotation marks are one, 10² is 10^2, and the backticks
+    around code are none."""
+    bare = _RAISED.sub("^", _CODE.sub(r"\2", text)).translate(_VARIANTS).casefold()
     return " ".join(compatible(bare).casefold().translate(_VARIANTS).split())
 
 
