@@ -30,8 +30,6 @@ from pydantic.alias_generators import to_camel
 
 from cicada_cli.aws import Aws, DeploymentNotFound
 from cicada_cli.exits import UsageError
-from cicada_cli.page_config import PageConfig
-from cicada_client.sign_in_store import SignInStore
 
 DEFAULT_STACK_PREFIX = "Cicada"
 STACK_PARTS = ("Data", "Page", "SignIn", "Answering", "Ingest", "Integrators", "Gateway")
@@ -298,6 +296,8 @@ def _given(choice: DeploymentChoice, environ: Mapping[str, str], needs: Collecti
     known = by_option if "page" in by_option else given  # a page by option takes precedence over variables
     if "page" not in given or not any(name in PAGE_VALUES and name not in known for name in needs):
         return given
+    from cicada_cli.page_config import PageConfig
+
     told = PageConfig.read(given["page"]).values()
     return by_environment | told | by_option if "page" in by_option else told | given
 
@@ -337,6 +337,9 @@ def _last_sign_in(choice: DeploymentChoice, environ: Mapping[str, str], needs: C
         return None
     if not needs or not PAGE_VALUES.issuperset(needs) or any(environ.get(name) for name in _NAMES_OF_AWS):
         return None
+    from cicada_cli.page_config import PageConfig  # the client takes longer to import than most commands run
+    from cicada_client.sign_in_store import SignInStore
+
     page, url = next(((one.page, one.url) for one in SignInStore.of_user(environ).all() if one.page), (None, ""))
     if page is None:
         return None
