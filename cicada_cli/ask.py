@@ -22,8 +22,13 @@ from cicada_cli.views import Listed, PeopleView, View, failure_words, refusal_wo
 from cicada_client import Answer, ClientError, EventFrame
 from cicada_client.frames import withholds
 
-UNKNOWN_NAMES = ("collection_unknown", "episode_unknown")
-"""Codes of errors that the command line's names caused."""
+UNKNOWN_NAMES = {
+    "collection_unknown": "collections",
+    "episode_unknown": "episodes",
+    "document_unknown": "documents",
+    "section_unknown": "sections",
+}
+"""Codes of errors about names that do not exist, with the part of the scope that has them."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,19 @@ class QuestionScope:
 
     collections: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     top_k: int | None = None
+
+    def asked(self, code: str) -> tuple[str, ...]:
+        """The names that an error with this code is about."""
+        names: tuple[str, ...] = getattr(self, UNKNOWN_NAMES[code]) if code in UNKNOWN_NAMES else ()
+        return names
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> QuestionScope:
         """The scope that :func:`~cicada_cli.shared_options.add_scope` has parsed."""
-        return cls(tuple(args.collection), tuple(args.episode), args.top_k)
+        return cls(tuple(args.collection), tuple(args.episode), tuple(args.document), tuple(args.section), args.top_k)
 
 
 def add_ask(commands: Commands) -> None:
@@ -92,6 +104,8 @@ def ask(
                 question,
                 collections=scope.collections,
                 episodes=scope.episodes,
+                documents=scope.documents,
+                sections=scope.sections,
                 top_k=scope.top_k,
                 session_id=session_id,
             )
@@ -112,7 +126,7 @@ def ask(
         event = last.event
         near = ""
         if isinstance(event, Failed) and event.known:
-            near = suggestion(event.code, event.known, collections=scope.collections, episodes=scope.episodes)
+            near = suggestion(scope.asked(event.code), event.known)
         complain(failure_words(event, near))
     if interrupted:
         return Exit.INTERRUPTED

@@ -50,14 +50,6 @@ def _shown(name: str) -> str:
     return f"'{clipped(one_line(name), MAX_NAME_CHARS)}'"
 
 
-def suggestion(code: str, known: Sequence[str], *, collections: Sequence[str], episodes: Sequence[str]) -> str:
-    """What to add to the message of an error about unknown collections or episodes; empty if no name is near.
-
-    Args:
-        code: of the error, such as ``collection_unknown``.
-        known: names that the error lists.
-        collections: those that were asked for.
-        episodes: those that were asked for.
-    """
-    asked = collections if code == "collection_unknown" else episodes
+def suggestion(asked: Sequence[str], known: Sequence[str]) -> str:
+    """The suggestion for an error that lists known names; empty if none is near to one that was asked for."""
     return next((told for name in asked if name not in known and (told := did_you_mean(name, known))), "")

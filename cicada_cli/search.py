@@ -105,8 +105,7 @@ def search(
         query = replace(query, readable=readable_by(deployment, groups))
         result = NameCheckingRetriever(ShardRetriever(reader, embedder), NameChecker(reader)).search(query)
     except NameUnknown as error:
-        asked = query.filters
-        near = suggestion(error.code, error.known, collections=asked.collections, episodes=asked.episodes)
+        near = suggestion((*query.filters.collections, *query.filters.episodes), error.known)
         complain(f"{error.told}{near} ({error.code})")
         return Exit.USAGE
     except CicadaError as error:

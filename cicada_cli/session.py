@@ -88,6 +88,8 @@ class ClientSession:
         *,
         collections: Sequence[str] = (),
         episodes: Sequence[str] = (),
+        documents: Sequence[str] = (),
+        sections: Sequence[str] = (),
         top_k: int | None = None,
         session_id: str | None = None,
     ) -> PendingAnswer:
@@ -99,7 +101,13 @@ class ClientSession:
 
         async def begin() -> AnswerStream:
             return self._client.ask(
-                question, collections=collections, episodes=episodes, top_k=top_k, session_id=session_id
+                question,
+                collections=collections,
+                episodes=episodes,
+                documents=documents,
+                sections=sections,
+                top_k=top_k,
+                session_id=session_id,
             )
 
         stream = self._run(begin()).result()

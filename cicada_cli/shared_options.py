@@ -14,6 +14,8 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
     """Which part of the corpus a question searches, and how many passages."""
     add_filter(parser, "--episode", "search this episode")
     add_filter(parser, "--collection", "search this collection")
+    add_filter(parser, "--document", "search the document with this source")
+    add_filter(parser, "--section", "search below this heading, such as 'Setup > Locks'")
     parser.add_argument(
         "--top-k", type=argument_types.top_k, metavar="N", help="passages to retrieve (default: the deployment's)"
     )

@@ -10,7 +10,7 @@ from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.protocol.events import Failed
 from cicada.retrieval.facets import ShardFacets
-from cicada.retrieval.names import MAX_KNOWN, NameChecker, NameCheckingRetriever, unknown_names
+from cicada.retrieval.names import MAX_KNOWN, NameChecker, NameCheckingRetriever, _told, unknown_names
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 from cicada.rights import EVERYTHING, NOTHING, Readable
@@ -51,6 +51,15 @@ def test_names_that_are_all_unknown_are_an_error_that_lists_some_that_exist(read
     episodes = failed(reader, collections=("script",), episodes=("ep8", "ep9"))
     assert isinstance(episodes, EpisodeUnknown)
     assert episodes.told == "There are no episodes “ep8”, “ep9”. These exist: “ep1”, “ep2”."
+
+
+def test_the_listed_names_include_those_that_are_most_like_the_unknown_one():
+    names = frozenset(f"ep{number:03}" for number in range(200))
+    with pytest.raises(EpisodeUnknown) as raised:
+        _told(EpisodeUnknown, "episode", ("ep-150",), names)
+    assert "ep150" in raised.value.known
+    assert len(raised.value.known) == MAX_KNOWN
+    assert list(raised.value.known) == sorted(raised.value.known)
 
 
 def test_documents_and_sections_are_told_like_episodes():

@@ -91,13 +91,26 @@ def test_with_json_standard_output_holds_the_events_and_nothing_else(capsys: pyt
 def test_what_the_question_is_limited_to_goes_out_with_it() -> None:
     deployment = Deployment()
     with running(deployment) as url:
-        options = ["--episode", "ep1", "--episode", "ep2", "--collection", "script", "--top-k", "7", "--json"]
+        options = [
+            "--episode",
+            "ep1",
+            "--episode",
+            "ep2",
+            "--collection",
+            "script",
+            "--document",
+            "a.md",
+            "--top-k",
+            "7",
+            "--json",
+        ]
         assert main(["ask", "Who rang?", "--url", url, *options]) == 0
     asked = next(iter(deployment.asked.values()))
-    assert (asked.query, asked.episodes, asked.collections, asked.top_k) == (
+    assert (asked.query, asked.episodes, asked.collections, asked.documents, asked.top_k) == (
         "Who rang?",
         ("ep1", "ep2"),
         ("script",),
+        ("a.md",),
         7,
     )
 
