@@ -8,6 +8,7 @@ import { ConversationsView } from "./conversations_view.js";
 import { saveConversation } from "./download.js";
 import { followReaderLink, noteReading, readerLink } from "./reader_link.js";
 import { keepToken, readSettings, SettingsError } from "./settings.js";
+import { UploadsView } from "./uploads_view.js";
 import { PageView } from "./view.js";
 
 /** @import { Settings } from "./settings.js" */
@@ -42,6 +43,9 @@ const chat = new Chat({
     view.showEmpty(false);
     showConversations();
   },
+  onCorpus: () => {
+    if (chat.corpus && chat.uploads) uploads.show(chat.corpus, chat.uploads);
+  },
   onConversations: () => listed(),
   onAsk: () => {
     if (session?.state.state === "out") void signIn(); // the question waits, and is asked when its writer is back
@@ -54,8 +58,10 @@ const conversations = new ConversationsView({
   gone: () => forget(),
   announce: (text) => chat.view.announce(text),
 });
+const uploads = new UploadsView();
 document.getElementById("bar")?.prepend(conversations.toggle);
-document.body.append(conversations.element, chat.view.element);
+document.getElementById("connection")?.before(uploads.toggle);
+document.body.append(conversations.element, chat.view.element, uploads.element);
 const view = new PageView({
   announce: (text) => chat.view.announce(text),
   clear: () => forget(),

@@ -8,6 +8,7 @@ import { ChatView } from "./chat_view.js";
 import { Conversations } from "./conversations.js";
 import { Corpus } from "./corpus.js";
 import { t } from "./i18n.js";
+import { Uploads } from "./uploads.js";
 
 /**
  * @import { Status } from "../../client/src/connection.js"
@@ -32,6 +33,8 @@ export class Chat {
   corpus = null;
   /** Those that the server keeps; null before `connect`. @type {Conversations | null} */
   conversations = null;
+  /** Null before `connect`. @type {Uploads | null} */
+  uploads = null;
 
   /** @type {Conversation | undefined} */
   #conversation;
@@ -41,6 +44,7 @@ export class Chat {
   #onTurn;
   #onAsk;
   #onConversations;
+  #onCorpus;
 
   /**
    * @param {object} [options]
@@ -51,13 +55,15 @@ export class Chat {
    * @param {(status: Status) => void} [options.onStatus]  told when the connection's status has changed
    * @param {(turn: Turn) => void} [options.onTurn]  told of every question that something has happened to
    * @param {(turn: Turn) => void} [options.onAsk]  told of every question that the user asks
+   * @param {() => void} [options.onCorpus]  told when something is known anew of the corpus
    * @param {() => void} [options.onConversations]  told when the list of conversations was read
    */
-  constructor({ landmark, scroller, onRead, linkOf, onStatus, onTurn, onAsk, onConversations } = {}) {
+  constructor({ landmark, scroller, onRead, linkOf, onStatus, onTurn, onAsk, onCorpus, onConversations } = {}) {
     this.#onStatus = onStatus ?? (() => undefined);
     this.#onTurn = onTurn ?? (() => undefined);
     this.#onAsk = onAsk ?? (() => undefined);
     this.#onConversations = onConversations ?? (() => undefined);
+    this.#onCorpus = onCorpus ?? (() => undefined);
     this.view = new ChatView(
       {
         ask: (query, scope) => void this.ask(query, scope),
@@ -98,10 +104,14 @@ export class Chat {
         this.#onStatus(status);
       },
     });
-    const corpus = new Corpus((action) => connection.call(action), () => this.view.showCorpus(corpus));
+    const corpus = new Corpus((action) => connection.call(action), () => {
+      this.view.showCorpus(corpus);
+      this.#onCorpus();
+    });
     this.corpus = corpus;
     const conversations = new Conversations((action) => connection.call(action), () => this.#onConversations());
     this.conversations = conversations;
+    this.uploads = new Uploads((action) => connection.call(action));
     const conversation = new Conversation(new Store(webSocketUrl), connection, timing);
     this.#connection = connection;
     this.#conversation = conversation;
