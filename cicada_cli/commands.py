@@ -61,6 +61,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
     "Develop": (
         Command("retrieve", "run a retrieval pipeline", "cicada_cli.retrieve:add_retrieve"),
+        Command("mcp", "serve the corpus to an MCP host", "cicada_cli.mcp:add_mcp"),
         Command("eval", "measure retrieval and answers", "cicada_cli.evaluate:add_eval"),
     ),
     "Command line": (

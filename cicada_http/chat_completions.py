@@ -14,7 +14,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -89,6 +89,8 @@ class Options(BaseModel):
 
     collections: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
     top_k: int | None = None
     session_id: SessionId | None = None
     hold: bool = Field(False, description="stream the text only when it is complete: none of it is ever withdrawn")
@@ -149,6 +151,8 @@ def part(clients: Clients) -> Part:
                 asked.question,
                 collections=asked.cicada.collections,
                 episodes=asked.cicada.episodes,
+                documents=asked.cicada.documents,
+                sections=asked.cicada.sections,
                 top_k=asked.cicada.top_k,
                 session_id=asked.session_id,
             )
@@ -200,10 +204,8 @@ class Completion:
     async def stop(self) -> None:
         """Cancel the request, if it has not ended: nobody waits for it."""
         with anyio.move_on_after(CANCEL_S, shield=True):
-            try:
+            with suppress(ClientError):
                 await self._stream.cancel()
-            except ClientError:
-                return
 
     def whole(self) -> dict[str, Any]:
         """The body of a whole answer."""

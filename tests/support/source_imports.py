@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "layers" / "cicada" / "python"
-INSTALLED = ("cicada", "cicada_cli", "cicada_client", "cicada_evaluation")
+INSTALLED = ("cicada", "cicada_cli", "cicada_client", "cicada_evaluation", "cicada_mcp")
 """What the wheel installs."""
 _OTHERS = (
     "benchmarks",

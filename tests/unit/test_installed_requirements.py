@@ -23,7 +23,7 @@ EXTRAS = {name: [Requirement(text) for text in texts] for name, texts in PROJECT
 LOCKED = {package.name: package.version for package in read_lock(lock_of(MAIN))}
 DISTRIBUTIONS = importlib.metadata.packages_distributions()
 CLIENT = [name for name in MODULES if name.split(".")[0] == "cicada_client"]
-COMMAND = [name for name in MODULES if name.split(".")[0] in ("cicada_cli", "cicada_evaluation")]
+COMMAND = [name for name in MODULES if name.split(".")[0] in ("cicada_cli", "cicada_evaluation", "cicada_mcp")]
 
 
 def brought_by(requirements: Iterable[Requirement]) -> set[str]:
@@ -56,10 +56,12 @@ def test_the_base_is_what_the_client_needs() -> None:
     assert EXTRAS["client"] == []
 
 
-def test_the_command_needs_its_extra_and_others_for_pdf_files_and_measures_alone() -> None:
-    assert needed_by(COMMAND) - brought_by([*BASE, *EXTRAS["cli"]]) == {"pypdf", "ir-measures"}
+def test_the_command_needs_its_extra_and_others_for_pdf_files_measures_and_mcp_alone() -> None:
+    of_mcp = {"anyio", "mcp", "mcp-types"}
+    assert needed_by(COMMAND) - brought_by([*BASE, *EXTRAS["cli"]]) == {"pypdf", "ir-measures", *of_mcp}
     assert "pypdf" in brought_by(EXTRAS["pdf"])
     assert "ir-measures" in brought_by(EXTRAS["eval"])
+    assert of_mcp <= brought_by(EXTRAS["mcp"])
 
 
 def test_all_that_the_library_imports_comes_with_the_extras() -> None:

@@ -133,7 +133,7 @@ def test_the_beginning_of_a_conversation_names_its_session(
     client.chat.completions.create(
         model="cicada", messages=[{"role": "system", "content": "Be brief."}, *user(QUESTION)]
     )
-    filters = {"sessionId": "mine", "collections": ["script"], "episodes": ["ep1"], "topK": 3}
+    filters = {"sessionId": "mine", "collections": ["script"], "documents": ["a.md"], "sections": ["Setup"], "topK": 3}
     client.chat.completions.create(model="cicada", messages=user(QUESTION), extra_body={"cicada": filters})
     first, second, third, fourth = deployment.actions(Ask)[before:]
     assert (second.query, second.session_id) == ("And then?", first.session_id)
