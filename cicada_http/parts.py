@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cicada_http import chat_completions
+from cicada_http import chat_completions, mcp_part
 from cicada_http.app import MakePart
 
-PARTS: tuple[MakePart, ...] = (chat_completions.part,)
+PARTS: tuple[MakePart, ...] = (mcp_part.part, chat_completions.part)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Annotated, Any
 
 import anyio
@@ -81,17 +82,17 @@ def create_server(clients: Clients) -> MCPServer[Any]:
     input and output there is no token: the factory knows whose client it is.
     """
     corpus = _Corpus(clients)
-    server: MCPServer[Any] = MCPServer(
-        "cicada",
-        title="Cicada",
-        description="Search a corpus, and ask it questions that are answered with citations.",
-        instructions=INSTRUCTIONS,
-        version=__version__,
-        log_level="WARNING",
-        subscriptions=False,  # a function behind a URL cannot keep a stream open
-        cache_hints={"tools/list": _SAME_FOR_ALL, "resources/templates/list": _SAME_FOR_ALL},
-        middleware=[corpus.list_resources],
-    )
+    with _logging_kept():
+        server: MCPServer[Any] = MCPServer(
+            "cicada",
+            title="Cicada",
+            description="Search a corpus, and ask it questions that are answered with citations.",
+            instructions=INSTRUCTIONS,
+            version=__version__,
+            subscriptions=False,  # a function behind a URL cannot keep a stream open
+            cache_hints={"tools/list": _SAME_FOR_ALL, "resources/templates/list": _SAME_FOR_ALL},
+            middleware=[corpus.list_resources],
+        )
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     server.add_tool(corpus.search, title="Search the corpus", annotations=reading)
     server.add_tool(
@@ -118,6 +119,18 @@ def create_server(clients: Clients) -> MCPServer[Any]:
         security=_ANY_NAME,
     )(corpus.passage_resource)
     return server
+
+
+@contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Undo what the SDK does to the root logger, whose handlers and level are the program's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 _ANY_NAME = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False, reject_null_bytes=False)

@@ -18,7 +18,7 @@ MAX_TIMEOUT_S = 900
 BEYOND_AN_ANSWER_S = 30
 """What a request may take besides the answer: to connect, to search, to be ended before the time is over."""
 WRAPPER = "/var/task/bridge.sh"
-BRINGS = tuple(ROOT / name for name in ("cicada_client", "cicada_http"))
+BRINGS = tuple(ROOT / name for name in ("cicada_client", "cicada_http", "cicada_mcp"))
 """The packages that lie beside the handler."""
 PREFLIGHT_MINUTES = 10
 

@@ -17,7 +17,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ReadResourceResult, TextContent, TextResourceContents
 
 from cicada.errors import LimitReached, UnknownAction
 from cicada.protocol.actions import Ask, Cancel, Search
@@ -113,6 +113,12 @@ def text_of(result: Any) -> str:
     return result.content[0].text
 
 
+def content_of(result: ReadResourceResult) -> str:
+    (content,) = result.contents
+    assert isinstance(content, TextResourceContents)
+    return content.text
+
+
 @pytest.mark.parametrize(("transport", "mode"), [("stdio", MODERN), ("http", MODERN), ("http", LEGACY)])
 def test_a_host_asks_searches_and_reads(
     deployment: ScriptedDeployment, http_url: str, transport: str, mode: str
@@ -152,10 +158,10 @@ def test_a_host_asks_searches_and_reads(
             held = await client.call_tool("list_collections", {})
             assert [one["name"] for one in held.structured_content["collections"]] == ["manuals", "script"]
 
-            assert (await client.read_resource(passage["uri"])).contents[0].text == SOURCE.text
+            assert content_of(await client.read_resource(passage["uri"])) == SOURCE.text
             resources = (await client.list_resources()).resources
             assert [one.uri for one in resources] == ["cicada://collection/manuals", "cicada://collection/script"]
-            assert "manuals/bell.md" in (await client.read_resource(resources[0].uri)).contents[0].text
+            assert "manuals/bell.md" in content_of(await client.read_resource(resources[0].uri))
             with pytest.raises(MCPError, match="collection_unknown"):
                 await client.read_resource("cicada://collection/nowhere")
 
