@@ -56,7 +56,7 @@ def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
         assert heard[-1].endswith("Nobody says which of them was used. Grounded in 2 passages, 1 citation unverified.")
         assert sum("Corin" in text for text in heard) == 1
         live = "[...document.querySelectorAll('[aria-live], [role=status], [role=alert], [role=log]')]"
-        assert page.run(f"{live}.some((it) => it.querySelector('.answer') || it.closest('.turn'))") is False
+        assert page.run(f"{live}.some((it) => it.querySelector('.answer') || it.closest('.answer'))") is False
 
 
 def test_languages_are_marked(browser):
