@@ -33,6 +33,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         },
         "embeddingDimensions": settings.models.embedding_dimensions,
         "answerConcurrency": settings.limits.answer_concurrency,
+        "httpConcurrency": settings.http.concurrency if settings.http.enabled else None,
         "createApiLoggingRole": settings.create_api_logging_role,
         "authMode": settings.auth.mode,
         "domainPrefix": settings.auth.domain_prefix,

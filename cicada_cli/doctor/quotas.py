@@ -20,21 +20,22 @@ def check_concurrency(calls: Calls, settings: Described, region: str, *, deploye
     report = Reporter("concurrency", region)
     found = calls("lambda", "GetAccountSettings")["AccountLimit"]
     limit, unreserved = int(found["ConcurrentExecutions"]), int(found["UnreservedConcurrentExecutions"])
-    wanted = settings.answer_concurrency
-    if wanted == 0:
+    reserved = {"limits.answerConcurrency": settings.answer_concurrency, "http.concurrency": settings.http_concurrency}
+    asked = {name: number for name, number in reserved.items() if number}
+    if settings.answer_concurrency == 0:
         yield report.warning("limits.answerConcurrency is 0: no question is answered", "set it to null, or above 0")
-    elif wanted is not None and unreserved - wanted < MUST_STAY_UNRESERVED:
+    if asked and unreserved - sum(asked.values()) < MUST_STAY_UNRESERVED:
         spare = max(0, unreserved - MUST_STAY_UNRESERVED)
+        names = " and ".join(asked)
         message = (
-            f"limits.answerConcurrency is {wanted}, but the account can reserve {spare} more of its {limit}: "
-            f"{MUST_STAY_UNRESERVED} must stay unreserved"
+            f"{' and '.join(f'{name} is {number}' for name, number in asked.items())}, but the account can reserve "
+            f"{spare} more of its {limit}: {MUST_STAY_UNRESERVED} must stay unreserved"
         )
         if deployed:
             yield report.warning(f"{message}. The reservation of this deployment is not counted", QUOTA)
         else:
-            yield report.problem(message, f"set limits.answerConcurrency to null or at most {spare}, or {QUOTA}")
-        return
-    if limit < SMALL_LIMIT:
+            yield report.problem(message, f"set {names} to null or at most {spare} in all, or {QUOTA}")
+    elif limit < SMALL_LIMIT:
         yield report.warning(f"the account can run {limit} functions at a time, over all its functions", QUOTA)
     else:
         yield report.ok(f"{limit} functions at a time, {unreserved} unreserved")

@@ -30,6 +30,8 @@ class Described(BaseModel):
     """By inference profile, the Regions in which the functions may call its model."""
     embedding_dimensions: int
     answer_concurrency: int | None
+    http_concurrency: int | None = None
+    """None also where there is no HTTP access."""
     create_api_logging_role: bool
     auth_mode: str
     domain_prefix: str | None

@@ -236,6 +236,16 @@ def test_lambdas_quota_must_bear_what_is_reserved(
     assert said in found[0].message
 
 
+def test_the_reservation_for_http_counts_too() -> None:
+    calls = StubbedAws(("lambda.GetAccountSettings", limits(10, 10)))
+    finding = only(check_concurrency(calls, described(httpConcurrency=10), REGION, deployed=False))
+    assert finding.status is Status.PROBLEM
+    assert "http.concurrency is 10, but the account can reserve 0 more" in finding.message
+    calls = StubbedAws(("lambda.GetAccountSettings", limits(1000, 115)))
+    both = described(answerConcurrency=10, httpConcurrency=10)
+    assert only(check_concurrency(calls, both, REGION, deployed=False)).status is Status.PROBLEM
+
+
 @pytest.mark.parametrize(
     ("role", "creates", "status"),
     [
