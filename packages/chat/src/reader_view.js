@@ -207,7 +207,8 @@ export class ReaderView {
    * @returns {Promise<Passages | { type: "refused", refused: RefusedFrame }>}
    */
   async #ask({ collection, passageId }, before, after) {
-    const asked = collection ? { collection } : {};
+    const indexVersion = this.#reading?.indexVersion;
+    const asked = { ...(collection ? { collection } : {}), ...(indexVersion ? { indexVersion } : {}) };
     const reply = await this.#call({ action: "read", requestId: uuid(), passageId, before, after, ...asked });
     if (reply.kind === "reply" && reply.reply.type === "passages") return reply.reply;
     if (reply.kind === "refused") return { type: "refused", refused: reply };

@@ -28,6 +28,7 @@ import { placeOf, reasonsOf, sourcesNotes, sourcesTitle } from "./words.js";
  * @typedef {object} Reading  A source to be read in its document.
  * @property {Source} source
  * @property {Source[]} sources  of the same answer, in the order in which they are listed
+ * @property {string} indexVersion  in which the answer has them
  * @property {(source: Source) => Range[]} marksOf
  * @property {HTMLElement} origin  where the focus returns to
  */
@@ -52,6 +53,7 @@ export class SourcesView {
   #onRead;
   /** By the source's number. @type {Map<number, Row>} */
   #rows = new Map();
+  #indexVersion = "";
   /** The marker to go back to. @type {HTMLElement | null} */
   #origin = null;
 
@@ -80,6 +82,7 @@ export class SourcesView {
   update(tail) {
     const { sources, citations, searched, notAttributed } = tail;
     const notes = sourcesNotes(tail);
+    this.#indexVersion = tail.indexVersion;
     this.element.hidden = searched === null;
     this.#notes.hidden = !notes.length;
     this.#notes.replaceChildren(...notes.map((sentence) => el("li", {}, sentence)));
@@ -185,6 +188,7 @@ export class SourcesView {
       this.#onRead({
         source: row.source,
         sources: rows.map(({ source }) => source).filter((source) => source.passageId && source.collection),
+        indexVersion: this.#indexVersion,
         marksOf: ({ n }) => this.#rows.get(n)?.marks ?? [],
         origin: read,
       });

@@ -65,7 +65,7 @@ def test_a_source_is_read_among_the_lines_around_it(browser: Browser) -> None:
         wait_for_phase(page, "complete")
         read_source(page, 2)
         (asked,) = server.actions(ReadPassages)
-        assert (asked.passage_id, asked.collection) == ("ep1-0002", "script")
+        assert (asked.passage_id, asked.collection, asked.index_version) == ("ep1-0002", "script", "v1")
         assert page.text(".reader h2") == "First Draft: The Boathouse"
         assert page.run(f"{HERE}.getAttribute('aria-current')") == "true"
         assert page.text(".reader .here mark") == "There is one key, and it hangs on my neck"

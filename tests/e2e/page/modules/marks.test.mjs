@@ -1,9 +1,10 @@
-/** The words of a passage that an answer rests on, and which part of a long passage is shown. */
+/** The words of a passage that an answer rests on, which part of a long passage is shown, and the answer as a copy. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { excerptOf, marksIn } from "../../../../packages/chat/src/marks.js";
+import { answerMarkdown } from "../../../../packages/chat/src/shared_answer.js";
 import { seeded } from "./support.mjs";
 
 const PASSAGE = "I locked the water gate at nine. There is one key, and it hangs on my neck. Nobody else has one.";
@@ -48,4 +49,15 @@ test("an excerpt is short, whole at the ends, and holds the first mark", () => {
     assert.ok(end === text.length || /\s/.test(text[end]) || end >= at + 50);
   }
   assert.deepEqual(excerptOf("short", [], 300), [0, 5]);
+});
+
+test("a copied answer names the sources that it cites", () => {
+  const locator = { heading: "Corin", place: "First Draft", part: "page 2" };
+  const sources = new Map([1, 2, 3].map((n) => [n, { n, locator }]));
+  const text = "It **was** so [2]. And so [1, 9]. ";
+  assert.equal(
+    answerMarkdown({ text, sources }),
+    "It **was** so [2]. And so [1, 9].\n\nSources:\n\n- [1] Corin · First Draft · page 2\n- [2] Corin · First Draft · page 2\n",
+  );
+  assert.equal(answerMarkdown({ text: "Hello.", sources }), "Hello.\n");
 });

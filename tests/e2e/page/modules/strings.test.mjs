@@ -19,6 +19,13 @@ const sources = folders.flatMap((folder) =>
     .map((name) => read(folder + name)),
 );
 
+test("no text is there twice", () => {
+  for (const tag of LANGUAGES) {
+    const lines = read(`packages/chat/strings/${tag}.json`).match(/^ {2}"/gm);
+    assert.equal(lines.length, Object.keys(strings[tag]).length, tag);
+  }
+});
+
 test("every language has every text, with the same values in it", () => {
   const values = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].filter((one) => one !== "{count}").sort();
   for (const tag of LANGUAGES) {
