@@ -53,6 +53,7 @@ ENVIRONMENT = {
     "PAGE_BUCKET": "b",
     "WEBSOCKET_URL": "wss://abc.execute-api.us-east-1.amazonaws.com/live",
     "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:m",
+    "UPLOAD_URL": "https://b.s3.us-east-1.amazonaws.com/",
     "INGEST_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:ingest",
     "GENERATION_MODEL_ID": "g",
     "DIRECT_MODEL_ID": "d",

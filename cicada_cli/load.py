@@ -33,6 +33,7 @@ from cicada_cli.load_view import (
 )
 from cicada_cli.output import complain, console, say, say_json
 from cicada_cli.progress import progress_on
+from cicada_cli.serving import wait_until_served
 from cicada_cli.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def _load_script(deployment: Deployment, asked: LoadOptions, collection: str, fo
         )
         compacted = _compacted(store, collection, progress)
     plain, took_s = plain_script(report, compacted), time.monotonic() - began
+    if asked.wait and report.written.published:
+        wait_until_served(err)
     if asked.as_json:
         say_json(plain)
     else:
@@ -191,10 +194,13 @@ def _load_documents(
             workers=asked.workers,
         )
         compacted = _compacted(store, collection, progress)
+    took_s = time.monotonic() - began
+    if asked.wait and report.published:
+        wait_until_served(err)
     if asked.as_json:
         say_json(plain_ingest(report, compacted))
     else:
-        say(words_of_ingest(report, compacted, time.monotonic() - began))
+        say(words_of_ingest(report, compacted, took_s))
         tell_quarantined(report)
     return Exit.INCOMPLETE if report.quarantined else Exit.DONE
 

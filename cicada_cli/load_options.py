@@ -44,6 +44,7 @@ class LoadOptions:
     workers: int = DEFAULT_WORKERS
     estimate: bool = False
     yes: bool = False
+    wait: bool = True  # until what was published is served
     as_json: bool = False
 
     @classmethod
@@ -83,6 +84,7 @@ class LoadOptions:
             workers=args.workers,
             estimate=args.estimate,
             yes=args.yes,
+            wait=not args.no_wait,
             as_json=args.json,
         )
 
@@ -124,6 +126,7 @@ def add_load(commands: Commands) -> argparse.ArgumentParser:
     )
     add("--estimate", action="store_true", help="show the cost of model calls and load nothing")
     add("--yes", action="store_true", help="do not ask before an expensive load")
+    add("--no-wait", action="store_true", help="do not wait until the new version is served")
     add_json(parser, "print the report as a JSON object")
 
     cutting = parser.add_argument_group("documents")

@@ -12,6 +12,8 @@ import botocore.endpoint
 import botocore.session
 from hypothesis import settings
 
+from cicada_cli import serving
+
 # The tests run side by side: numpy's own threads would only contend for the processors.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -22,6 +24,8 @@ settings.load_profile("untimed")
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 # What the SDK sends again it sends at once: its pauses are random, and up to a second and more.
 botocore.endpoint.time = SimpleNamespace(sleep=lambda _: None)
+# A load in this process ends as soon as it has published.
+serving.pause = lambda _: None
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

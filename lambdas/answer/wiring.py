@@ -60,12 +60,20 @@ from cicada.telemetry import report
 GroundedStrategy = Literal["hybrid", "rag", "cag"]
 
 
+LOOK_PATIENCE_S = 1.0
+"""Longest wait for a look that is due. It runs while the question is embedded, so it seldom costs time; without the
+wait, a function that was idle would answer from the version that it held before."""
+
+
 def build(settings: AnswerSettings) -> AttemptRunner:
     """The runner of a worker's attempts."""
     watch = GuardrailWatch(lambda: report({GUARDRAIL_FAILURES: 1}))
     store = store_for_answers(settings.index_bucket)
     reader = IndexReader(
-        store, embedding_model_id=settings.embedding_model_id, dimensions=settings.embedding_dimensions
+        store,
+        embedding_model_id=settings.embedding_model_id,
+        dimensions=settings.embedding_dimensions,
+        patience_s=LOOK_PATIENCE_S,
     )
     reader.refresh_soon()  # the index is read while the rest of this function starts
     breakers = BreakerRegistry(

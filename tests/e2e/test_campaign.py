@@ -53,7 +53,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """The local cloud with its samples and the shelf, which declares nothing; without earlier answers."""
     home, settings = tmp_path_factory.mktemp("campaign"), {"cache": {"enabled": False}}
     with SearchedCloud(home, settings=settings, load=[SAMPLE]) as cloud:
-        cicada(cloud, "load", str(SAMPLES / "shelf"), "--collection", "shelf", "--yes")
+        cicada(cloud, "load", str(SAMPLES / "shelf"), "--collection", "shelf", "--yes", "--no-wait")
         yield cloud
 
 

@@ -86,7 +86,7 @@ async def fill(cloud: LocalCloud) -> None:
     """
     folders = [*(SAMPLES / "campaign" / name for name in CAMPAIGN)]
     await load(script_files()[:-1], cloud.outputs, cloud.endpoint_url, Untold(), folders=folders)
-    words = ("load", str(SAMPLES / "shelf"), "--collection", "shelf", "--yes")
+    words = ("load", str(SAMPLES / "shelf"), "--collection", "shelf", "--yes", "--no-wait")
     done = await asyncio.to_thread(command.cicada, words, aws_environment(os.environ, cloud.endpoint_url))
     if done.returncode != 0:
         raise LoadFailed(done.stderr)

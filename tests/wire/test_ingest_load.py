@@ -231,7 +231,18 @@ def test_a_load_that_is_killed_half_way_is_taken_up_where_it_was(
 
     bedrock.embed = embed
     objects = boto3.client("s3")
-    command = [sys.executable, "-m", "cicada_cli", "load", str(folder), "--collection", "shelf", "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "cicada_cli",
+        "load",
+        str(folder),
+        "--collection",
+        "shelf",
+        "--workers",
+        "2",
+        "--no-wait",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         while len(prepared := _keys(objects, bucket, "prepared/")) < 6:
@@ -269,7 +280,7 @@ def test_ctrl_c_does_not_wait_for_a_model_that_does_not_answer(folder: Path, bed
         return WordEmbedder(dimensions=DIMENSIONS).embed(texts, time_budget_s=1)
 
     bedrock.embed = embed
-    command = [sys.executable, "-m", "cicada_cli", "load", str(folder), "--collection", "shelf"]
+    command = [sys.executable, "-m", "cicada_cli", "load", str(folder), "--collection", "shelf", "--no-wait"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert asked.wait(60)

@@ -82,10 +82,10 @@ def send(
     )
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.status, "", answer.headers
+            return answer.status, "", dict(answer.headers)
     except urllib.error.HTTPError as error:
         found = re.search(r"<Code>(\w+)</Code>", error.read().decode())
-        return error.code, found[1] if found else "", error.headers
+        return error.code, found[1] if found else "", dict(error.headers)
 
 
 def signed(credentials: Mapping[str, str], policy: object, *, secret: str | None = None, **more: str) -> dict[str, str]:
