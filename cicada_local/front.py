@@ -19,9 +19,10 @@ from cicada_local.idempotency import Transactions
 from cicada_local.motoserver import MotoServer
 from cicada_local.permissions import Enforcement, Principals
 from cicada_local.permissions.principals import Principal, TokenInvalid
-from cicada_local.permissions.refusals import token_invalid, wrongly_signed
+from cicada_local.permissions.refusals import s3_error, token_invalid, wrongly_signed
 from cicada_local.permissions.signing_time import wrong_time
 from cicada_local.s3_forms import is_upload
+from cicada_local.s3_links import LinkRefused, check_link, is_link
 from cicada_local.s3_uploads import FormUploads
 from cicada_local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
 
@@ -70,6 +71,7 @@ class Front:
         self._page = page
         self._faults = faults
         self._calls = calls
+        self._principals = principals
         self._permissions = Enforcement(principals)
         self._answered = answered
         self._observed = observed
@@ -107,9 +109,7 @@ class Front:
             principal = self._permissions.identify(call, request.headers, request.query)
         except TokenInvalid as error:
             refused = token_invalid(call.service, error)
-        untimely = wrong_time(call.service, request.headers, datetime.now(UTC))
-        if untimely is not None:
-            refused = wrongly_signed(call.service, untimely)
+        refused = self._wrongly_signed(call, request) or refused
         if principal is not None:
             call = replace(call, caller=principal.name)
         entry = self._calls.begin(call)
@@ -131,6 +131,18 @@ class Front:
         finally:
             self._calls.end(entry, status)
         return response
+
+    def _wrongly_signed(self, call: Call, request: web.Request) -> web.Response | None:
+        now = datetime.now(UTC)
+        untimely = wrong_time(call.service, request.headers, now)
+        if untimely is not None:
+            return wrongly_signed(call.service, untimely)
+        if is_link(request):
+            try:
+                check_link(request.raw_path, request.host, self._principals.secret_of, now)
+            except LinkRefused as refused:
+                return s3_error(403, refused.code, str(refused))
+        return None
 
     def _is_aws(self, request: web.Request) -> bool:
         path = request.path

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from cicada_local.s3_forms import is_upload
+from cicada_local.s3_links import is_link
 
 ORIGINS_VARIABLE = "CICADA_LOCAL_ORIGINS"
 """Names further origins, parted by commas, whose pages may open the WebSocket: of a page that is served elsewhere."""
@@ -62,6 +63,8 @@ class Senders:
             return bool(origins) and request.headers.get("Upgrade", "").lower() == "websocket"
         if is_upload(request):
             return bool(origins)  # who may read the answer, the bucket's own rules say
+        if is_link(request):
+            return _is_followed_link(request)
         if self._serves_page(request):
             return site in (None, "same-origin", "none") or _is_followed_link(request)
         typed = request.method == "GET" and site == "none"  # into the address bar
@@ -113,6 +116,6 @@ def _is_from_browser(request: web.BaseRequest) -> bool:
 
 
 def _is_followed_link(request: web.Request) -> bool:
-    """Whether somebody followed a link to the page: it is shown in a tab of its own, and told nothing."""
+    """Whether somebody followed a link: what it leads to is shown in a tab of its own, and told nothing."""
     fetched = (request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest"))
     return request.method == "GET" and fetched == ("navigate", "document") and "Origin" not in request.headers
