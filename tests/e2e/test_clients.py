@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
+import re
 import urllib.request
 
 from cicada.protocol.events import Chunk, Complete, Sources
 from cicada_client import CicadaClient
+from examples.discord_bot import bot
+from examples.renpy.cicada_game import Oracle
 from tests.e2e import command
 
 QUESTION = "How many strokes of the fog bell did Ilse count?"
@@ -157,3 +161,45 @@ def test_an_administrator_limits_a_user_at_once(cloud, issuer, user):
     used = administer("usage", "--user", user)
     assert (used["questions"], used["open"]) == (1, 0)
     assert used["tokens"] > 0
+
+
+class Channel:
+    """A chat channel with one message, and when it was edited."""
+
+    def __init__(self):
+        self.texts = []
+
+    async def send(self, text):
+        self.texts.append(text)
+        return self
+
+    async def edit(self, text):
+        self.texts.append(text)
+
+
+def test_the_discord_bot_edits_one_message_and_ends_with_footnotes(cloud, issuer, user):
+    channel, slept = Channel(), []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    async def ask():
+        async with CicadaClient(cloud.websocket_url, token=issuer.token(user)) as client:
+            ticks = itertools.count()
+            await bot.reply(channel, client, QUESTION, conversation="c1", clock=lambda: next(ticks) * 0.5, sleep=sleep)
+
+    asyncio.run(ask())
+    thinking, *_, last = channel.texts
+    assert thinking == bot.THINKING
+    assert "thirteen" in last
+    assert re.search(r"\n-# \[\d+\] .*ep1", last)
+    assert len(slept) == 1
+
+
+def test_the_game_shows_an_answer_while_its_loop_goes_on(cloud, issuer, user):
+    oracle = Oracle(cloud.websocket_url, issuer.token(user))
+    line = oracle.ask(QUESTION, episodes=["ep1"], conversation="the-keeper")
+    assert line.wait(60)
+    oracle.close()
+    assert (line.shown.state, "thirteen" in line.shown.text) == ("done", True)
+    assert any("ep1" in note for note in line.shown.footnotes)
