@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos drill load lint lock sbom audit release bench packages bootstrap deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos drill load lint lock sbom audit release bench packages docs bootstrap deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -86,6 +86,9 @@ bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.capacity
 	@$(VENV)/python -m benchmarks.semantic_cache
 	@$(VENV)/python -m benchmarks.first_chunk
+
+docs: setup ## build the documentation's site into .cicada/site
+	@$(VENV)/python -m docs_site
 
 packages: setup ## build the npm packages cicada-client and cicada-chat into dist/
 	@node packages/build.mjs

@@ -1,0 +1,1 @@
+"""The documentation's site: MkDocs' hooks, and the command that builds it."""

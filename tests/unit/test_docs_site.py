@@ -1,0 +1,36 @@
+"""The site's navigation holds every page of the documentation once, and links that leave it become text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from docs_site.hooks import on_page_markdown
+from tests.template.test_runbooks import can_be_typed
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2].partition("\nnot_in_nav:")[0]
+    named = re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if path.parent.name != "decisions"]
+    assert sorted(named) == sorted(pages)
+
+
+def test_links_that_leave_the_documentation_become_text() -> None:
+    def shown(source: str, text: str) -> str:
+        return on_page_markdown(text, page=SimpleNamespace(file=SimpleNamespace(src_uri=source)))
+
+    assert shown("a.md", "see [the page](../web/README.md), [b](b.md)") == "see the page, [b](b.md)"
+    assert shown("runbooks/a.md", "[b](../b.md) [c](../../c.py)") == "[b](../b.md) c"
+    assert shown("a.md", "```\n[x](../y)\n```") == "```\n[x](../y)\n```"
+
+
+def test_the_tutorial_has_only_commands_that_can_be_typed() -> None:
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    commands = [line.replace(".venv/bin/", "") for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE)]
+    assert len(commands) > 12
+    assert [line for line in commands if not can_be_typed(line)] == []
