@@ -14,7 +14,9 @@ DOCS = ROOT / "docs"
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2].partition("\nnot_in_nav:")[0]
+    navigation = (
+        (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2].partition("\nnot_in_nav:")[0]
+    )
     named = re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)
     pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if path.parent.name != "decisions"]
     assert sorted(named) == sorted(pages)
