@@ -19,6 +19,7 @@ from cicada_client.errors import (
     RequestRefused,
     RequestUnknown,
     Unauthorized,
+    UploadFailed,
 )
 from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
 from cicada_client.profiles import History, ProfilesClient
@@ -27,6 +28,7 @@ from cicada_client.stream import AnswerStream
 from cicada_client.sync import SyncAnswerStream, SyncCicadaClient
 from cicada_client.tail import Answer, RequestTail
 from cicada_client.timing import Timing
+from cicada_client.uploads import UploadsClient
 
 __all__ = [
     "Answer",
@@ -56,4 +58,6 @@ __all__ = [
     "TokenProvider",
     "Unauthorized",
     "UnknownEvent",
+    "UploadFailed",
+    "UploadsClient",
 ]

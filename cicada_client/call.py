@@ -12,11 +12,13 @@ from cicada.protocol.actions import (
     GiveFeedback,
     ManageConversations,
     ManageProfile,
+    ManageUploads,
 )
 from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import Confirmed, Refused
 from cicada.protocol.profiles import ProfileReply
+from cicada.protocol.uploads import UploadReply
 from cicada_client.errors import ClientError, ConnectionLost, RequestRefused
 from cicada_client.timing import Timing
 
@@ -24,8 +26,8 @@ _TRIED_AGAIN = frozenset({codes.ProfilesUnavailable.code, codes.DeliveryUnavaila
 """Refusals of changes that are retried. A conflict is not: the caller must read the profile again first."""
 
 
-CallAction = ManageProfile | ConfirmChange | CorpusAction | ManageConversations | GiveFeedback
-CallReply = ProfileReply | Confirmed | CorpusReply | ConversationReply | FeedbackGiven
+CallAction = ManageProfile | ConfirmChange | CorpusAction | ManageConversations | GiveFeedback | ManageUploads
+CallReply = ProfileReply | Confirmed | CorpusReply | ConversationReply | FeedbackGiven | UploadReply
 
 
 def feedback_key(request_id: str) -> str:

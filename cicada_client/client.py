@@ -40,6 +40,7 @@ from cicada_client.request_registry import RequestRegistry
 from cicada_client.stream import AnswerStream
 from cicada_client.tail import Answer
 from cicada_client.timing import Timing
+from cicada_client.uploads import UploadsClient
 
 ExpectedReply = TypeVar("ExpectedReply", bound=Reply)
 Checked = TypeVar("Checked", bound=Action)
@@ -110,6 +111,8 @@ class CicadaClient:
         """The user's profiles: see :class:`~cicada_client.profiles.ProfilesClient`."""
         self.conversations = ConversationsClient(self._replied)
         """The user's conversations: see :class:`~cicada_client.conversations.ConversationsClient`."""
+        self.uploads = UploadsClient(self._replied)
+        """Uploads of documents: see :class:`~cicada_client.uploads.UploadsClient`."""
 
     async def __aenter__(self) -> Self:
         """Start; the first question opens the connection."""

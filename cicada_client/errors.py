@@ -69,6 +69,14 @@ class RequestRefused(ClientError):
         return cls(reply.code, reply.message, reply.detail, limit=reply.limit)
 
 
+class UploadFailed(ClientError):
+    """A document could not be sent to the store; ``code`` is the store's own, such as ``BadDigest``, if it told one."""
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message if code is None else f"{message} ({code})")
+        self.code = code
+
+
 class RequestExpired(ClientError):
     """The request's log is past its retention: it cannot be resumed; ask again."""
 

@@ -20,6 +20,7 @@ from cicada.protocol.conversations import ConversationReply, FeedbackGiven
 from cicada.protocol.corpus import CorpusReply
 from cicada.protocol.events import TERMINAL_TYPES, Confirmed, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
 from cicada.protocol.profiles import ProfileReply
+from cicada.protocol.uploads import UploadReply
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class GatewayFaultFrame:
     message: str
 
 
-Reply = Resumed | Refused | Confirmed | Pong | ProfileReply | CorpusReply | ConversationReply | FeedbackGiven
+Reply = (
+    Resumed | Refused | Confirmed | Pong | ProfileReply | CorpusReply | ConversationReply | FeedbackGiven | UploadReply
+)
 Incoming = EventFrame | Reply | GatewayFaultFrame
 
 _MOST_ROUNDS = 8

@@ -20,6 +20,7 @@ from cicada_client.profiles import ProfilesClient
 from cicada_client.stream import AnswerStream
 from cicada_client.tail import Answer
 from cicada_client.timing import Timing
+from cicada_client.uploads import UploadsClient
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +70,15 @@ class SyncConversations(_Face[ConversationsClient]):
     rename = _waiting(ConversationsClient.rename)
     delete = _waiting(ConversationsClient.delete)
     restore = _waiting(ConversationsClient.restore)
+
+
+class SyncUploads(_Face[UploadsClient]):
+    """Uploads of documents: see :class:`~cicada_client.uploads.UploadsClient`."""
+
+    begin = _waiting(UploadsClient.begin)
+    list = _waiting(UploadsClient.list)
+    delete = _waiting(UploadsClient.delete)
+    send = _waiting(UploadsClient.send)
 
 
 class Frames:
@@ -168,6 +178,7 @@ class SyncCicadaClient(_Face[CicadaClient]):
         self.profiles = SyncProfiles(self._client.profiles, self._wait)
         """The user's profiles."""
         self.conversations = SyncConversations(self._client.conversations, self._wait)
+        self.uploads = SyncUploads(self._client.uploads, self._wait)
         """The user's conversations."""
 
     def open(self) -> None:

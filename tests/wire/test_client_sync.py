@@ -19,8 +19,9 @@ from cicada_client import (
     Status,
     SyncCicadaClient,
     Unauthorized,
+    UploadsClient,
 )
-from cicada_client.sync import SyncConversations, SyncProfiles
+from cicada_client.sync import SyncConversations, SyncProfiles, SyncUploads
 from tests.support.scripted_answers import QUESTION, TEXT, accepted, answer, begun, ended, failed
 from tests.support.scripted_deployment import HOLD, PATIENCE_S, ScriptedDeployment, Step
 
@@ -41,7 +42,12 @@ def deployment() -> Iterator[ScriptedDeployment]:
 
 @pytest.mark.parametrize(
     ("waiting", "asynchronous"),
-    [(SyncCicadaClient, CicadaClient), (SyncProfiles, ProfilesClient), (SyncConversations, ConversationsClient)],
+    [
+        (SyncCicadaClient, CicadaClient),
+        (SyncProfiles, ProfilesClient),
+        (SyncConversations, ConversationsClient),
+        (SyncUploads, UploadsClient),
+    ],
     ids=str,
 )
 def test_every_method_of_the_client_has_one_that_waits(waiting: type[Any], asynchronous: type[Any]) -> None:

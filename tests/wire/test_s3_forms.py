@@ -44,6 +44,11 @@ def credentials(services: Services) -> Mapping[str, str]:
 
 @pytest.fixture(scope="module")
 def client(services: Services, credentials: Mapping[str, str]) -> Any:
+    return client_of_role(services, credentials)
+
+
+def client_of_role(services: Services, credentials: Mapping[str, str]) -> Any:
+    """An S3 client as the function that serves uploads has it."""
     return boto3.client(
         "s3",
         endpoint_url=services.endpoint_url,
