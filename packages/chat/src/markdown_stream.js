@@ -10,7 +10,7 @@ const OPEN_MARKER = /\[(?:\s*#?\d[\d\s,;#&and–—-]*|[dsp][^[\]\n]{0,400})?$/i
 const OPEN_LINK = /!?\[([^[\]\n]{0,400})\](?:\([^()\s]*)?$/;
 const FENCE = /^[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(`{3,}|~{3,})(.*)$/;
 /** A last line that says nothing yet: it could become a rule, a list's item, a heading, a table's second row, a fence. */
-const STRUCTURE = /^[\s>]*(?:[-=|:+*_\s]+|#{1,6}\s*|\d{1,9}[.)]?\s*|`{1,2}|(?:`{3,}|~{3,})[^`\n]*|\${1,2})$/;
+const STRUCTURE = /^[\s>]*(?:[-=|:+*_\s]+|#{1,6}\s*|\d{1,9}[.)]?\s*|`{1,2}|(?:`{3,}|~{3,})[^`\n]*|\${1,2}|(?:[-*+]|\d{1,9}[.)])\s+\[[ xX]?\]?\s*)$/;
 const ITEM = /^[\s>]*(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)\s/;
 const BLANK = /^[\s>]*$/;
 const DELIMITERS = /[*_~`]+$/;
@@ -142,7 +142,7 @@ function closersOf(text) {
       at = close;
       continue;
     }
-    if ("*_~".includes(run[0])) step(open, run, text[at - 1] ?? " ", text[end] ?? " ");
+    if ("*_".includes(run[0]) || run === "~~") step(open, run, text[at - 1] ?? " ", text[end] ?? " ");
     at = end;
   }
   return open.reverse().join("");
@@ -172,7 +172,7 @@ function codeEnd(text, from, ticks) {
 function step(open, run, before, after) {
   const inWord = run[0] === "_";
   const mayClose = /\S/.test(before) && !(inWord && LETTER.test(after));
-  const mayOpen = /\S/.test(after) && !(inWord && LETTER.test(before));
+  const mayOpen = /\S/.test(after) && !(inWord ? LETTER : /[A-Za-z0-9]/).test(before); // 2**8 is a power
   let left = run.length;
   while (mayClose && left > 0 && open.at(-1)?.[0] === run[0] && (open.at(-1) ?? "").length <= left) {
     left -= (open.pop() ?? "").length;
