@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import ask, connected, wait_for_phase
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import ANSWER, QUESTION, WHOLE
@@ -55,8 +56,9 @@ def test_new_loses_nothing_and_an_earlier_conversation_is_opened_again(browser):
             ask(page, "second")
             wait_for_phase(page, "complete")
             page.wait(f"{TITLES}.length === 2")
-            page.click(".menu")
+            page.click("[aria-controls='conversations']")
             assert page.run(TITLES) == ["second", QUESTION]
+            assert_accessible(page)
             page.click("#conversations li:nth-child(2) .title")
             page.wait(f"document.querySelector('.turn h2')?.innerText === '{QUESTION}'")
             seen = wait_for_phase(page, "complete")
@@ -78,7 +80,7 @@ def test_a_conversation_is_renamed_deleted_and_restored(browser):
             ask(page, QUESTION)
             wait_for_phase(page, "complete")
             page.wait(f"{TITLES}.length === 1")
-            page.click(".menu")
+            page.click("[aria-controls='conversations']")
             page.click("#conversations .tools button:first-child")
             page.run("document.activeElement.select(), 0")
             page.type("The key")

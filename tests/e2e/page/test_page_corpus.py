@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import ask, connected, wait_for_phase
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import QUESTION, WHOLE
@@ -44,6 +45,7 @@ def test_the_empty_page_says_what_can_be_asked(browser):
                 ["The Stillwater Almanac", "A visual novel in five episodes.", "2 episodes · 312 passages"],
                 ["shelf", "6 documents · 25 passages"],
             ]
+            assert_accessible(page)
             page.click("#examples button")
             wait_for_phase(page, "complete")
             assert page.problems == []
@@ -55,6 +57,7 @@ def test_an_empty_corpus_says_how_to_load_one(browser):
         with browser.page(server.page_url) as page:
             page.wait("document.querySelector('.holdings code') !== null")
             assert "cicada load FOLDER --collection NAME" in page.text(".holdings")
+            assert_accessible(page)
 
 
 def test_collections_and_their_parts_are_chosen(browser):
@@ -77,6 +80,7 @@ def test_collections_and_their_parts_are_chosen(browser):
             page.wait("document.querySelector(\".chip input[value='pump.pdf']\") !== null")
             page.click(".chip input[value='pump.pdf']")
             assert page.text(".within > summary span:last-child") == "3 filters"
+            assert_accessible(page)
             ask(page, QUESTION)
             wait_for_phase(page, "complete")
             asked = server.asked[0]

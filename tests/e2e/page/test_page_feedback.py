@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import ask, connected, wait_for_phase
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import QUESTION, WHOLE
@@ -18,6 +19,7 @@ def test_an_answer_is_rated_with_a_reason_and_the_rating_is_taken_back(browser):
             wait_for_phase(page, "complete")
             page.click(".feedback > button:nth-child(2)")
             page.wait("document.activeElement.tagName === 'SELECT'")
+            assert_accessible(page)
             page.run("document.activeElement.value = 'bad_sources'; 0")
             page.click(".feedback textarea")
             page.type("They speak of another key.")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import connected
 from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.test_page_corpus import SHELF, corpus
@@ -96,6 +97,7 @@ def test_dropped_files_are_sent_and_followed_until_they_are_loaded(browser, stor
             page.wait("document.querySelector('.documents li')?.dataset.state === 'loaded'")
             assert page.text(".documents li") == "pump.txt\n1 kB · 4 passages"
             assert page.text(".queue li") == "virus.exe\nUnsupported format."
+            assert_accessible(page)
             assert folder.begun[0]["sha256"] == hashlib.sha256(b"The pump runs.").hexdigest()
             assert len(Store.forms) == 1
             assert b"The pump runs." in Store.forms[0]
