@@ -95,11 +95,11 @@ def _heading(answer: Answer, found: int, cited: int, *, every: bool) -> str:
     if answer.offered:
         return f"The search found {counted(found, 'passage')} before it failed; the answer does not use them{more}"
     if answer.not_attributed:
-        return f"Sources: the answer cites none of the {counted(found, 'passage')} found{more}"
+        return f"Sources: {counted(found, 'passage')} found, 0 cited{more}"
     if not cited:
-        return f"The corpus does not answer this: none of the {counted(found, 'passage')} found was used{more}"
+        return f"The corpus does not answer this: {counted(found, 'passage')} found, 0 used{more}"
     if every or cited == found:
-        return f"Sources: {cited} cited" + (f", {found - cited} others found" if cited < found else "")
+        return f"Sources: {cited} cited" + (f", {counted(found - cited, 'other')} found" if cited < found else "")
     return f"Sources: {cited} cited; {counted(found - cited, 'other')} found{more}"
 
 
@@ -241,8 +241,8 @@ def _way(answer: Answer) -> str:
     """The strategy that answered, and those that failed before it. After a lost worker, both can be the same."""
     failed = list(dict.fromkeys(failure.strategy for failure in answer.failed))
     others = [strategy for strategy in failed if strategy != answer.strategy]
-    anew = " (started again)" if len(others) < len(failed) else ""
-    return f"answered by {answer.strategy}{anew}" + (f" after {_listed(others)} failed" if others else "")
+    again = " (started again)" if len(others) < len(failed) else ""
+    return f"answered by {answer.strategy}{again}" + (f" after {_listed(others)} failed" if others else "")
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The port through which the checks ask AWS, and what a call that failed means."""
+"""Calls AWS for the checks, and classifies failures."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ ATTEMPTS = 2
 
 
 class Failure(StrEnum):
-    """Why a call failed, as far as it matters to a check."""
+    """Why a call failed."""
 
     CREDENTIALS = "credentials"
-    """There are none, or they cannot be had."""
+    """There are none, or they cannot be loaded."""
     EXPIRED = "expired"
     INVALID = "invalid"
-    """AWS does not know them, in this Region at least."""
+    """AWS rejects them in this Region."""
     DENIED = "denied"
     THROTTLED = "throttled"
     UNREACHABLE = "unreachable"
     REGION = "region"
-    """None is named."""
+    """No Region is set."""
     REFUSED = "refused"
-    """The service says no; its code says why."""
+    """The service refused; its code says why."""
 
 
 _CODES = {
@@ -68,7 +68,7 @@ _PREFIXES = {"bedrock-runtime": "bedrock", "stepfunctions": "states"}
 
 
 class CallFailed(Exception):
-    """A call of AWS that failed."""
+    """A failed call of AWS."""
 
     def __init__(self, failure: Failure, service: str, operation: str, code: str, message: str) -> None:
         """``code`` is the service's, or the name of the SDK's exception."""
@@ -86,13 +86,13 @@ class CallFailed(Exception):
 
 
 class Calls(Protocol):
-    """Asks AWS. Every call that the checks make reads, or asks a model for one token."""
+    """Calls AWS. The checks only read, or call a model for one token."""
 
     def __call__(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
         """Call an operation, by its names in boto3 and in the API: ``"lambda"``, ``"GetAccountSettings"``.
 
         Raises:
-            CallFailed: whatever came in the way.
+            CallFailed: the call failed.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""All checks of a deployment, in the order in which their findings are told."""
+"""Runs all checks of a deployment, in the order of the report."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 QUESTION_TIMEOUT_S = question.TIMEOUT_S + 10
 DEFAULT_SWEEP_MINUTES = 2
 COGNITO = "cognito"
-"""The mode of sign-in with a user pool of the deployment's own."""
+"""The sign-in mode with the deployment's own user pool."""
 
 
 @dataclass(frozen=True)
 class Ports:
-    """How the checks reach the world."""
+    """External services of the checks."""
 
     calls: Calls
     elsewhere: Calls
@@ -51,32 +51,32 @@ class Ports:
     store: Callable[[str], ObjectStore]
     """Makes the store of a bucket."""
     read_settings: Callable[[str | None], SettingsRead]
-    """Of the project, for an account."""
+    """Reads the project's settings for an account."""
     token: Callable[[str], question.TOKEN]
-    """What the authorizer at a WebSocket URL wants, as far as the user has it."""
+    """The user's token for a WebSocket URL, if there is one."""
     ask: Callable[[str, question.TOKEN], Answer] = question.ask
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be looked at."""
+    """What to check."""
 
     project: Path | None
     region: str | None
     prefix: str | None = None
-    """None takes the settings'."""
+    """None for that of the settings."""
     stage: str = "any"
-    """``before`` leaves out what needs a deployment, ``deployed`` misses one; ``any`` looks what is there."""
+    """``before`` skips checks of a deployment, ``deployed`` requires one, ``any`` checks one if it exists."""
     only_stacks: bool = False
-    """Whether, of what is in the account, the stacks' states alone are to be looked at."""
+    """Whether to check, within the account, only the states of the stacks."""
     with_question: bool = True
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """In place of the stacks' own: in the local cloud these name addresses on AWS."""
+    """Overrides the stacks' outputs, which in the local cloud name addresses on AWS."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was found."""
+    """The findings."""
 
     stage: str
     """``before`` or ``deployed``."""
@@ -87,7 +87,7 @@ class Report:
 
 
 def examine(wanted: Wanted, ports: Ports, default_prefix: str) -> Report:
-    """Look at everything. Nothing is changed, but that the question is kept like any other."""
+    """Run all checks. They change nothing, except that the question is stored like any other."""
     who, credentials = account.identify(ports.calls, ports.elsewhere, wanted.region)
     read = ports.read_settings(who.account if who is not None else None)
     described = read.described
@@ -133,7 +133,7 @@ def _of_the_account(
     found: Mapping[str, Stack],
     deployed: bool,
 ) -> list[Check]:
-    """What a deployment needs of the account."""
+    """Checks of what a deployment needs."""
     calls, described, outputs = ports.calls, read.described, stacks.read_outputs(found)
     checks = [
         Check("bootstrap", region, partial(account.check_bootstrap, calls, region)),
@@ -168,7 +168,7 @@ def _of_the_account(
 def _of_the_deployment(
     wanted: Wanted, ports: Ports, read: SettingsRead, prefix: str, found: Mapping[str, Stack]
 ) -> list[Check]:
-    """What a deployment does."""
+    """Checks of the deployment."""
     calls, described, told = ports.calls, read.described, stacks.read_outputs(found)
     outputs = {**told, **wanted.outputs}
     sweep = partial(operations.check_sweep, made_at=found.get(f"{prefix}-Answering", {}).get("CreationTime"))

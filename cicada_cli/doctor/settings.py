@@ -18,14 +18,14 @@ SOURCE = "cdk.json"
 
 
 class Described(BaseModel):
-    """What ``python -m stacks.describe`` prints."""
+    """The output of ``python -m stacks.describe``."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
     stack_prefix: str
     local: bool
     models: Mapping[str, str]
-    """By the settings that name them."""
+    """By the setting that names them."""
     policy_regions: Mapping[str, tuple[str, ...]] = {}
     """By inference profile, the Regions in which the functions may call its model."""
     embedding_dimensions: int
@@ -35,7 +35,7 @@ class Described(BaseModel):
     create_api_logging_role: bool
     auth_mode: str
     domain_prefix: str | None
-    """Of the sign-in pages; None makes one of the stack prefix and the account."""
+    """Of the sign-in pages; None for one made of stack prefix and account."""
     sweep_minutes: int
     record: Mapping[str, str]
     """A digest of each group of settings."""
@@ -43,14 +43,14 @@ class Described(BaseModel):
 
 @dataclass(frozen=True)
 class SettingsRead:
-    """The settings, or why there are none."""
+    """The settings, or why they cannot be read."""
 
     source: str
     described: Described | None = None
     error: str | None = None
-    """Why they cannot be deployed."""
+    """Why they are invalid."""
     absent: bool = False
-    """Whether there is no project here."""
+    """Whether there is no checkout."""
 
 
 def read_settings(project: Path | None, file: str | None, *, account: str | None, region: str | None) -> SettingsRead:

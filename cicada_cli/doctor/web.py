@@ -1,4 +1,4 @@
-"""The port through which the checks read web pages."""
+"""Reads web pages for the checks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 TIMEOUT_S = 10.0
 MAX_BYTES = 1_000_000
 AGENT = "cicada-doctor"
-"""Some issuers answer urllib's own name with 403."""
+"""Some issuers reject urllib's default user agent with 403."""
 
 
 class PageUnavailable(Exception):
-    """No response came; the message says why."""
+    """No response; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Page:
 
     status: int
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """By lower-case name."""
     body: bytes
 
 
@@ -36,7 +36,7 @@ Fetch = Callable[[str], Page]
 def fetch(url: str) -> Page:
     """See :data:`Fetch`."""
     if urlsplit(url).scheme not in ("https", "http"):
-        raise PageUnavailable(f"{url} is no web address")
+        raise PageUnavailable(f"invalid web address {url}")
     request = urllib.request.Request(url, headers={"User-Agent": AGENT})  # noqa: S310 - looked at above
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310 - likewise

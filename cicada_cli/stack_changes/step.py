@@ -28,18 +28,18 @@ KEPT_POLICIES = ("Retain", "RetainExceptOnCreate")
 
 
 class Kind(StrEnum):
-    """What a consequence means for whoever deploys."""
+    """Kinds of consequences for the deployer."""
 
     REFUSED = "refused"
-    """CloudFormation refuses the update, or it fails half way and is rolled back."""
+    """CloudFormation refuses the update, or it fails and is rolled back."""
     LOST = "lost"
     """Data is deleted, or can no longer be reached or read."""
     STALE = "stale"
-    """A stack keeps a value that is no longer right."""
+    """A stack keeps an outdated value."""
     RELOAD = "reload"
-    """Something has to be loaded again."""
+    """Data must be loaded again."""
     KEPT = "kept"
-    """Something stays in the account that no stack has any more."""
+    """A resource is retained in the account without a stack."""
 
     @property
     def blocks(self) -> bool:
@@ -60,7 +60,7 @@ class Consequence:
     """How the change can be made; empty where there is nothing to do."""
 
     def __str__(self) -> str:
-        """As it is shown to a person."""
+        """The consequence as text."""
         steps = f" {self.steps}" if self.steps else ""
         return f"{self.stack}: {self.subject} {self.what}.{steps}"
 
@@ -116,7 +116,7 @@ def deploy(deployed: Deployed, wanted: Mapping[str, Template]) -> tuple[list[Con
         _update(step, stack, step.stacks.get(stack, {}), wanted[stack])
         step.stacks[stack] = wanted[stack]
     for stack in step.stacks.keys() - wanted.keys():
-        _say(step, Kind.KEPT, stack, "the stack", "is no longer part of the deployment and stays as it is")
+        _say(step, Kind.KEPT, stack, "the stack", "is no longer part of the deployment and is retained")
     return step.found, Deployed(step.stacks, frozenset(step.kept))
 
 
@@ -160,10 +160,10 @@ def _only_policies_differ(old: Template, new: Template) -> bool:
 def _check_reads(step: _Step, stack: str, new: Template) -> None:
     for producer, output in sorted(reads(new)):
         if output not in step.stacks.get(producer, {}).get("Outputs", {}):
-            _say(step, Kind.REFUSED, stack, f"output {output} of {producer}", "is read and does not exist")
+            _say(step, Kind.REFUSED, stack, f"output {output} of {producer}", "is referenced but does not exist")
     exported = {name for template in step.stacks.values() for name in exports(template)}
     for name in sorted(imports(new) - exported):
-        _say(step, Kind.REFUSED, stack, f"export {name}", "is imported and does not exist")
+        _say(step, Kind.REFUSED, stack, f"export {name}", "is imported but does not exist")
 
 
 def _check_stale(step: _Step, stack: str, unchanged: Template) -> None:
@@ -196,7 +196,7 @@ def _check_exports(step: _Step, stack: str, old: Template, new: Template, replac
         )
     taken = {name: other for other, template in others.items() for name in exports(template)}
     for name in exports(new).keys() & taken.keys():
-        _say(step, Kind.REFUSED, stack, f"export {name}", f"exists already in {taken[name]}")
+        _say(step, Kind.REFUSED, stack, f"export {name}", f"already exists in {taken[name]}")
 
 
 def _other_value(step: _Step, old: Template, new: Template, before: str, now: str, replaced: set[str]) -> bool:
@@ -220,7 +220,7 @@ def _depends_on_changes(step: _Step, value: Any, replaced: set[str]) -> bool:
 
 
 def _replaced(step: _Step, old: Template, new: Template) -> set[str]:
-    """The resources that the update makes anew, those among them that refer to others made anew."""
+    """The resources that the update replaces, including those that refer to replaced ones."""
     both = {id for id in resources(new) if id in resources(old)}
     found: set[str] = set()
     while True:
@@ -243,19 +243,19 @@ def _check_resource(step: _Step, stack: str, id: str, before: Resource | None, n
         return
     subject, rules = f"{id} ({now['Type']})", rules_of(now["Type"])
     if before["Type"] != now["Type"]:
-        _say(step, Kind.REFUSED, stack, subject, f"cannot take the place of a resource of type {before['Type']}")
+        _say(step, Kind.REFUSED, stack, subject, f"cannot replace a resource of type {before['Type']}")
         return
     for name in rules.fixed:
         if text(property_of(before, name)) != text(property_of(now, name)):
-            _say(step, Kind.REFUSED, stack, subject, f"cannot have another {name}", advice.ANOTHER_PREFIX)
+            _say(step, Kind.REFUSED, stack, subject, f"cannot change its {name}", advice.ANOTHER_PREFIX)
     if now["Type"] == "AWS::DynamoDB::Table" and not replaced:
         for what in _index_problems(before, now):
             _say(step, Kind.REFUSED, stack, subject, what, advice.ONE_INDEX)
     if replaced and rules.holds is not None:
         if rules.reloadable:
-            _say(step, Kind.RELOAD, stack, subject, f"is made anew, without {rules.holds}", advice.steps_for(now))
+            _say(step, Kind.RELOAD, stack, subject, f"is replaced, and loses {rules.holds}", advice.steps_for(now))
         else:
-            _say(step, Kind.LOST, stack, subject, f"is made anew, without {rules.holds}", advice.ANOTHER_PREFIX)
+            _say(step, Kind.LOST, stack, subject, f"is replaced, and loses {rules.holds}", advice.ANOTHER_PREFIX)
 
 
 def _index_problems(before: Resource, now: Resource) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _index_problems(before: Resource, now: Resource) -> Iterator[str]:
         yield "cannot have more than one index made or removed in one update"
     for name in old.keys() & new.keys():
         if any(text(old[name].get(part)) != text(new[name].get(part)) for part in ("KeySchema", "Projection")):
-            yield f"cannot have other keys in its index {name}"
+            yield f"cannot change the keys of its index {name}"
 
 
 def _check_removal(step: _Step, stack: str, id: str, resource: Resource, old: Template, new: Template) -> None:
@@ -292,7 +292,7 @@ def _check_removal(step: _Step, stack: str, id: str, resource: Resource, old: Te
             gone = "stays in the account" if kept else "is deleted by KMS after its waiting period"
             _say(step, Kind.KEPT, stack, subject, f"leaves the stack and {gone}", advice.REWRITTEN)
     elif kept:
-        _say(step, Kind.KEPT, stack, subject, "leaves the stack and stays in the account")
+        _say(step, Kind.KEPT, stack, subject, "leaves the stack and is retained in the account")
     elif rules.holds is not None and not _goes_with_its_owner(id, rules, old, new):
         kind = Kind.RELOAD if rules.reloadable else Kind.LOST
         _say(step, kind, stack, subject, f"is deleted with {rules.holds}", advice.steps_for(resource))
@@ -338,7 +338,7 @@ def _check_names(step: _Step, stack: str, old: Template, new: Template, created:
                 if each["Type"] == resource["Type"]
                 and text(property_of(each, rules.one_each)) == text(property_of(resource, rules.one_each))
             ]
-            what = f"cannot exist beside {rivals[0]}, of the same {rules.one_each}" if rivals else ""
+            what = f"conflicts with {rivals[0]}, of the same {rules.one_each}" if rivals else ""
         if what:
             _say(step, Kind.REFUSED, stack, f"{id} ({resource['Type']})", what, advice.steps_for(resource))
 

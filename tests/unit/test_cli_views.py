@@ -164,7 +164,7 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
 
 def test_all_sources_are_listed_on_request() -> None:
     lines = piped(*frames(ANSWER), sources="all").splitlines()
-    assert "Sources: 2 cited, 1 others found" in lines
+    assert "Sources: 2 cited, 1 other found" in lines
     assert any(line.startswith(" [3]          The Boathouse") for line in lines)
 
 
@@ -176,7 +176,7 @@ def test_an_answer_that_uses_no_passage_says_that_the_corpus_does_not_answer() -
         complete(),
     ]
     lines = piped(*frames(declined)).splitlines()
-    told = "The corpus does not answer this: none of the 3 passages found was used (--all-sources lists them)"
+    told = "The corpus does not answer this: 3 passages found, 0 used (--all-sources lists them)"
     assert lines[2:4] == [told, ""]
 
 
@@ -190,7 +190,7 @@ def test_the_sources_of_an_answer_without_markers_are_not_attributed() -> None:
     events: list[LogEvent] = [event for event in ANSWER if not isinstance(event, Citations)]
     at = next(at for at, event in enumerate(events) if event.type == "complete")
     events.insert(at, Citations(attempt=1, citations=(), not_attributed=(1, 2, 3)))
-    told = "Sources: the answer cites none of the 3 passages found (--all-sources lists them)"
+    told = "Sources: 3 passages found, 0 cited (--all-sources lists them)"
     assert told in piped(*frames(events)).splitlines()
 
 

@@ -328,7 +328,7 @@ def test_the_templates_of_deployed_stacks_are_compared_before_a_deployment(servi
         (same,) = check_changes(calls, stacks, {"Compared-Data": deployed})
         (other,) = check_changes(calls, stacks, {"Compared-Data": renamed})
     assert (same.status, other.status) == (Status.OK, Status.PROBLEM)
-    assert "Bucket (AWS::S3::Bucket) is made anew" in other.message
+    assert "Bucket (AWS::S3::Bucket) is replaced" in other.message
 
 
 def queue(name: str) -> dict[str, Any]:
