@@ -250,7 +250,7 @@ def test_the_page_is_served_with_its_headers_and_asks_this_deployment() -> None:
 
 
 def test_only_web_addresses_are_read() -> None:
-    with pytest.raises(PageUnavailable, match="no web address"):
+    with pytest.raises(PageUnavailable, match="invalid web address"):
         fetch("file:///etc/hosts")
 
 
