@@ -346,13 +346,24 @@ class Cache(Group):
 class ConversationSettings(Group):
     """What is remembered of a conversation, to understand a question such as *and what did she say next?*"""
 
-    enabled: bool = Field(True, description="keep the last turns of a `sessionId`, and complete questions from them")
+    enabled: bool = Field(
+        True, description="keep the last turns of a `sessionId`, complete questions from them, and list conversations"
+    )
     max_turns: Annotated[int, Field(ge=1, le=50)] = Field(6, description="questions and answers that are kept")
     max_tokens: Annotated[int, Field(ge=100, le=20_000)] = Field(
         2000, description="tokens that the kept turns may have together"
     )
     max_age_hours: Annotated[int, Field(ge=1, le=720)] = Field(
         12, description="hours after which a conversation is forgotten"
+    )
+
+
+class FeedbackSettings(Group):
+    """What users say of answers."""
+
+    enabled: bool = Field(True, description="let users rate answers")
+    retention_days: Annotated[int, Field(ge=1, le=400)] = Field(
+        90, description="days for which a rating is kept, with its question and comment"
     )
 
 

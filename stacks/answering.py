@@ -76,6 +76,8 @@ class AnsweringStack(Stack):
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
                 "CONVERSATION_ENABLED": str(settings.conversation.enabled).lower(),
                 "CONVERSATION_MAX_AGE_S": str(settings.conversation.max_age_hours * 3600),
+                "FEEDBACK_ENABLED": str(settings.feedback.enabled).lower(),
+                "FEEDBACK_RETENTION_S": str(settings.feedback.retention_days * DAY_S),
                 "AUTH": "none" if settings.auth.mode == "none" else "jwt",
                 **settings.profiles.environment(),
                 **settings.usage_limits.environment(),

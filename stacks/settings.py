@@ -19,6 +19,7 @@ from stacks.answer_settings import (
     Cache,
     CitationsSettings,
     ConversationSettings,
+    FeedbackSettings,
     Group,
     KnowledgeSettings,
     ModelsSettings,
@@ -122,6 +123,7 @@ class Settings(Group):
     guardrail: GuardrailSettings = GuardrailSettings()
     cache: Cache = Cache()
     conversation: ConversationSettings = ConversationSettings()
+    feedback: FeedbackSettings = FeedbackSettings()
     recovery: RecoverySweepSettings = RecoverySweepSettings()
     ingest: Ingest = Ingest()
     uploads: UploadsSettings = UploadsSettings()

@@ -8,6 +8,7 @@ import boto3
 
 from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.conversation_api import ConversationApi
+from cicada.answering.feedback_api import FeedbackApi
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import question_gate
 from cicada.answering.recovery import Recovery
@@ -17,7 +18,16 @@ from cicada.attempts.budgets import RequestBudget
 from cicada.conversation.record_store import DynamoDbConversationRecords
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.metrics import LIMITS_REACHED, POSTS_REJECTED, QUESTIONS, REQUESTS_FAILED, REQUESTS_RECOVERED
+from cicada.feedback.store import DynamoDbFeedback
+from cicada.metrics import (
+    ANSWERS_RATED_DOWN,
+    ANSWERS_RATED_UP,
+    LIMITS_REACHED,
+    POSTS_REJECTED,
+    QUESTIONS,
+    REQUESTS_FAILED,
+    REQUESTS_RECOVERED,
+)
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.service import ProfileService
 from cicada.revocation import DynamoDbRevocations, Revocations
@@ -64,6 +74,7 @@ def build(settings: MessageProcessorSettings, time_left: TimeLeft) -> Processor:
         question_gate(log, table, settings, on_reached=lambda _: report({LIMITS_REACHED: 1})),
         retention_s=settings.retention_s,
         conversations=_conversations(settings, table),
+        feedback=_feedback(settings, table, log),
         knowledge=settings.knowledge_enabled,
         agents=settings.agents_enabled,
         on_accepted=lambda: report({QUESTIONS: 1}),
@@ -78,6 +89,17 @@ def _conversations(settings: MessageProcessorSettings, table: Any) -> Conversati
         return None
     records = DynamoDbConversationRecords(table, settings.requests_table)
     return ConversationApi(records, age_s=settings.conversation_max_age_s)
+
+
+def _feedback(settings: MessageProcessorSettings, table: Any, log: DynamoDbLog) -> FeedbackApi | None:
+    if not settings.feedback_enabled:
+        return None
+    return FeedbackApi(
+        log,
+        DynamoDbFeedback(table, settings.requests_table),
+        retention_s=settings.feedback_retention_s,
+        on_rated=lambda rating: report({ANSWERS_RATED_UP if rating == "up" else ANSWERS_RATED_DOWN: 1}),
+    )
 
 
 def _report_failed() -> None:

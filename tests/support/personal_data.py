@@ -13,10 +13,13 @@ from cicada.delivery.dynamodb import INLINE_BYTES, DynamoDbLog
 from cicada.delivery.record import Question, RequestHead, RequestKey
 from cicada.dynamodb import attributes
 from cicada.errors import AllStrategiesFailed
+from cicada.feedback.record import record_of
+from cicada.feedback.store import DynamoDbFeedback
 from cicada.profiles.changes import By, FieldGiven
 from cicada.profiles.dynamodb import DynamoDbProfiles
 from cicada.profiles.record import NoteProof
 from cicada.profiles.service import ProfileService
+from cicada.protocol.actions import GiveFeedback
 from cicada.protocol.events import Chunk, Failed, LogEvent
 from cicada.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.semantic_cache.entries import CachedAnswer, CacheEntry, pack_body
@@ -66,6 +69,12 @@ class Resident:
         key = SessionKey(self.owner, self.tenant, session_id)
         records.add(key, self.key(1).request_id, f"Where is {self.word}?", at_ms=NOW_S * 1000, age_s=3600)
 
+    def rate(self, n: int) -> None:
+        action = GiveFeedback(requestId=self.key(n).request_id, rating="down", comment=f"No {self.word}")
+        head, entries = self.log.read(self.key(n))
+        record = record_of(action, "down", head, entries, now_s=NOW_S)
+        DynamoDbFeedback(self.client, self.table).put(head, record, expires_at=NOW_S + 3600)
+
     def cache(self, scope: str, n: int = 0) -> None:
         """An answer in a scope, which others may share."""
         question = f"Where is {self.word}?"
@@ -108,6 +117,7 @@ class Resident:
         self.ask(3)
         self.converse()
         self.list_conversation()
+        self.rate(1)
         for n, scope in enumerate(("a" * 32, "b" * 32, "c" * 32)):
             self.cache(scope, n)
         self.profile("Ada")

@@ -114,6 +114,8 @@ SECOND_VALUES: dict[str, Any] = {
     "conversation.maxTurns": 3,
     "conversation.maxTokens": 500,
     "conversation.maxAgeHours": 1,
+    "feedback.enabled": False,
+    "feedback.retentionDays": 30,
     "recovery.sweepMinutes": 1,
     "recovery.openPartitions": 64,
     "ingest.chunkSize": 400,

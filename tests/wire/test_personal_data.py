@@ -45,6 +45,7 @@ DELETED = {
     "requestEvents": 2,
     "conversations": 1,
     "conversationRecords": 1,
+    "feedback": 1,
     "profiles": 2,
     "profileRecords": 2,
     "cachedAnswers": 6,
@@ -373,6 +374,8 @@ def test_an_export_has_everything_of_a_user_and_nothing_of_others(world: World) 
         1,
         (export.requests[0].request_id,),
     )
+    (rated,) = export.feedback
+    assert (rated.question, rated.comment, rated.code) == (f"Where is {WORD}?", f"No {WORD}", "all_strategies_failed")
     (conversation,) = export.conversations
     assert conversation.turns[0] == {
         "requestId": "r",

@@ -70,6 +70,8 @@ CONNECTIONS_REFUSED = Metric(
 FRAMES_REFUSED = Metric("FramesRefused", "Count", "frames that are no message, or whose sender may not send them")
 ANSWERS_BLOCKED = Metric("AnswersBlocked", "Count", "requests that a guardrail or a model's filter ended")
 GUARDRAIL_FAILURES = Metric("GuardrailFailures", "Count", "texts that the guardrail failed to check")
+ANSWERS_RATED_UP = Metric("AnswersRatedUp", "Count", "answers that users rated up")
+ANSWERS_RATED_DOWN = Metric("AnswersRatedDown", "Count", "answers that users rated down")
 POSTS_REJECTED = Metric(
     "PostsRejected",
     "Count",
@@ -96,6 +98,8 @@ CATALOGUE = (
     FRAMES_REFUSED,
     ANSWERS_BLOCKED,
     GUARDRAIL_FAILURES,
+    ANSWERS_RATED_UP,
+    ANSWERS_RATED_DOWN,
     POSTS_REJECTED,
     DOCUMENTS_QUARANTINED,
     DOCUMENTS_NOT_PREPARED,

@@ -79,6 +79,10 @@ class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     """Whether conversations are listed."""
     conversation_max_age_s: Annotated[int, Field(gt=0)] = 12 * 3600
     """How long a conversation is listed after its last question."""
+    feedback_enabled: bool = True
+    """Whether users can rate answers."""
+    feedback_retention_s: Annotated[int, Field(gt=0)] = 90 * DAY_S
+    """How long ratings are kept."""
     usage_limits: Json[UsageLimits] = UsageLimits()
     """The limits on use; none where it is not set."""
     request_tokens: Annotated[int, Field(gt=0)] = 120_000

@@ -13,6 +13,7 @@ from typing import Literal, TypeVar, assert_never
 
 from cicada import __version__
 from cicada.answering.conversation_api import ConversationApi
+from cicada.answering.feedback_api import FeedbackApi
 from cicada.answering.profile_api import ProfileApi
 from cicada.answering.question_gate import QuestionGate
 from cicada.answering.recovery import Recovery
@@ -83,6 +84,8 @@ class ActionHandlers:
     retention_s: int
     conversations: ConversationApi | None = None
     """None where conversations are not kept."""
+    feedback: FeedbackApi | None = None
+    """None where answers are not rated."""
     knowledge: bool = False
     agents: bool = True
     on_accepted: Callable[[], None] = lambda: None
@@ -134,7 +137,7 @@ class ActionHandlers:
             case ManageConversations():
                 return _served(self.conversations).handle(action, caller)
             case GiveFeedback():
-                raise UnknownAction
+                return _served(self.feedback).handle(action, caller.owner)
 
     # --- ask ---
 

@@ -18,6 +18,8 @@ from cicada.delivery.ports import RequestLog, StoreFault
 from cicada.delivery.record import LogEntry, RequestHead, RequestKey
 from cicada.dynamodb import Item
 from cicada.errors import ProfilesUnavailable, RequestUnknown
+from cicada.feedback.record import FeedbackRecord
+from cicada.feedback.store import stored_feedback
 from cicada.personal_data.instants import instant
 from cicada.personal_data.items import Kind, OwnedItem, OwnedItems, PersonalDataFault
 from cicada.profiles.record import ProfileRecord
@@ -102,6 +104,7 @@ class Export(CorpusModel):
     conversation_records: tuple[ExportedConversationRecord, ...] = Field(
         description="the list of conversations, with their titles"
     )
+    feedback: tuple[FeedbackRecord, ...] = Field(description="ratings of answers, with the question and the comment")
     profiles: tuple[ProfileRecord, ...] = Field(description="with their history; of deleted ones what is left")
     cached_answers: tuple[ExportedAnswer, ...] = Field(description="to this user's questions, whoever shares them")
     usage: tuple[dict[str, JsonValue], ...] = Field(
@@ -130,6 +133,8 @@ def exported(
     for one in items.find(whole=True):
         found.setdefault(one.kind, []).append(one)
     answers, unread = _cached_answers(found.get("cachedAnswers", ()))
+    rated = [(one, stored_feedback(one.item)) for one in found.get("feedback", ())]
+    unread += [one for one, record in rated if record is None]
     try:
         requests = [_request(*read) for read in _read(log, items.owner, found.get("requests", ()))]
         records = tuple(profiles.records(items.owner))
@@ -144,6 +149,7 @@ def exported(
         requests=tuple(sorted(requests, key=lambda request: (request.accepted_at, request.request_id))),
         conversations=tuple(_conversation(one.item) for one in found.get("conversations", ())),
         conversation_records=tuple(_listed(one.item) for one in found.get("conversationRecords", ())),
+        feedback=tuple(record for _, record in rated if record is not None),
         profiles=records,
         cached_answers=tuple(answers),
         usage=_plain(found.get("usage", ())),

@@ -35,6 +35,7 @@ Kind = Literal[
     "reservations",
     "conversations",
     "conversationRecords",
+    "feedback",
     "profiles",
     "profileRecords",
     "cachedAnswers",
@@ -69,6 +70,7 @@ _LIMITS, _LIMITS_OF_USER = "limits", "user#"
 _BY_PREFIX: Mapping[str, Kind] = {
     "session": "conversations",
     "conversations": "conversationRecords",
+    "feedback": "feedback",
     "cache": "cachedAnswers",
 }
 _NEEDED = "pk, sk, #owner, #state, lease_until, expires_at"

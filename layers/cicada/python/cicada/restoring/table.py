@@ -34,7 +34,16 @@ _SETTING_TRIES = 60
 """Of a setting that DynamoDB refuses while it still works on a new table."""
 _COPIED_AT_ONCE, _WRITTEN_AT_ONCE = 100, 16
 _REPLACED: frozenset[Kind] = frozenset(
-    {"requests", "requestEvents", "conversations", "conversationRecords", "profiles", "profileRecords", "cachedAnswers"}
+    {
+        "requests",
+        "requestEvents",
+        "conversations",
+        "conversationRecords",
+        "feedback",
+        "profiles",
+        "profileRecords",
+        "cachedAnswers",
+    }
 )
 """What an earlier state may replace. Use must not fall, and limits and revocations are administrators' decisions."""
 _NAMELESS = ("session#", "cache#")

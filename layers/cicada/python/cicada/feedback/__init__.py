@@ -1,0 +1,1 @@
+"""What users say of answers, with what an operator needs to learn from it."""
