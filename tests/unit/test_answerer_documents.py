@@ -73,6 +73,12 @@ def test_the_sentence_that_answers_is_quoted_and_holds(answerer: ExtractiveAnswe
     assert {citation.verdict for citation in citations} == {"verified"}
 
 
+def test_each_part_of_a_question_is_answered(answerer: ExtractiveAnswerer) -> None:
+    answer = ask(answerer, "Which port does Lantern listen on by default, and when was it first written?")
+    assert "listens on port 8080" in answer
+    assert "in 2009" in answer
+
+
 @pytest.mark.parametrize(
     "question",
     [

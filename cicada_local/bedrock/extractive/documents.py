@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 
 from cicada.protocol.markers import markers_in
-from cicada.text.sentences import pieces, sentences
+from cicada.text.sentences import contains_quotation, pieces, sentences
 from cicada_local.bedrock.extractive.prompt import NumberedPassage
-from cicada_local.bedrock.extractive.question import Part, whole
+from cicada_local.bedrock.extractive.question import Part, parts_of, whole
 from cicada_local.bedrock.extractive.text import content_stems
 from cicada_local.bedrock.minilm import SentenceEmbedder
 
@@ -40,7 +41,9 @@ MAX_UNIT_CHARS = 320
 _PIECE_TOKENS = 75
 """Of a line that is too long: about 300 characters."""
 _LEAST_STEMS = 2
-"""Words that carry meaning of an excerpt: fewer are a heading or a rule of dashes."""
+"""Words that carry meaning, of an excerpt."""
+_LEAST_LETTERS = 0.5
+"""Of its characters, the share that are letters and digits."""
 RANK = ("likeness", "words", "around", "place", "kind")
 DECIDE = ("score", "spread", "kind", "likeness", "missed")
 
@@ -65,18 +68,28 @@ class Excerpt:
 
 
 def find(question: str, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> list[Excerpt]:
-    """The excerpts that answer a question, the best first, at most :data:`MAX_EXCERPTS`; none if nothing answers."""
+    """The excerpts that answer a question, the best first, at most :data:`MAX_EXCERPTS`; none if nothing answers.
+
+    Of a compound question each part is answered by itself, as far as it is.
+    """
+    parts = [_answering(part.text, passages, embedder)[:1] for part in parts_of(question, passages)]
+    return chosen([*chain(*parts), *_answering(question, passages, embedder)])
+
+
+def _answering(question: str, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> list[Excerpt]:
     found = ranked(question, passages, embedder)
     if not found or probability(found[0]) < LEAST_PROBABILITY:
         return []
-    return chosen([one for one in found if one.score > found[0].score - MARGIN])
+    return [one for one in found if one.score > found[0].score - MARGIN]
 
 
 def chosen(found: Sequence[Excerpt]) -> list[Excerpt]:
-    """The first few that say different things."""
+    """The first few that say different things, and that a check of quotations finds in their passages."""
     kept: list[Excerpt] = []
     for one in found:
-        if not any(one.overlaps(other) or one.text in other.text or other.text in one.text for other in kept):
+        if contains_quotation(one.passage.text, one.text) and not any(
+            one.overlaps(other) or one.text in other.text or other.text in one.text for other in kept
+        ):
             kept.append(one)
         if len(kept) == MAX_EXCERPTS:
             break
@@ -128,8 +141,14 @@ def _excerpts(passages: Sequence[NumberedPassage]) -> Iterator[Excerpt]:
             seen.add(unit)
             first, last = _extent(units, at)
             text = " ".join(units[first : last + 1])
-            if len(content_stems(text)) >= _LEAST_STEMS and next(markers_in(text), None) is None:
+            if _is_readable(text) and next(markers_in(text), None) is None:
                 yield Excerpt(passage, first, last, text, " ".join(units[max(0, at - 2) : at + 2]))
+
+
+def _is_readable(text: str) -> bool:
+    """Whether it says something: a heading alone, a rule of dashes and a drawn table do not."""
+    signs = "".join(text.split())
+    return len(content_stems(text)) >= _LEAST_STEMS and sum(map(str.isalnum, signs)) >= _LEAST_LETTERS * len(signs)
 
 
 def _extent(units: Sequence[str], at: int) -> tuple[int, int]:

@@ -119,5 +119,5 @@ def _in_marks(words_quoted: str) -> str:
 
 
 def _label(name: str) -> str:
-    """A name of the prompt for use in a sentence, without anything that would read as a marker."""
-    return " ".join(_MARKER.sub(" ", name).split())
+    """A name of the prompt for use in a sentence, without what reads as a marker or underlines a title."""
+    return " ".join(_MARKER.sub(" ", name).split()).strip(" =-~#*")
