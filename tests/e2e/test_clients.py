@@ -9,6 +9,10 @@ import os
 import re
 import urllib.request
 
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
 from cicada.protocol.events import Chunk, Complete, Sources
 from cicada_client import CicadaClient
 from examples.discord_bot import bot
@@ -95,6 +99,33 @@ def test_an_answer_streams_over_http(cloud, issuer, user):
     texts = [choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"]]
     assert len(list(filter(None, texts))) > 2
     assert "thirteen" in "".join(texts)
+
+
+def test_an_mcp_host_searches_reads_and_asks_over_http(cloud, issuer, user):
+    headers = {"Authorization": f"Bearer {issuer.token(user)}"}
+
+    async def use():
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            transport = streamable_http_client(f"{cloud.outputs['HttpUrl']}mcp", http_client=http)
+            async with Client(transport) as host:
+                held = await host.call_tool("list_collections", {})
+                found = await host.call_tool("search", {"query": "the fog bell", "episodes": ["ep1"], "top_k": 3})
+                first = found.structured_content["passages"][0]
+                place = {"collection": first["collection"], "passage_id": first["passage_id"]}
+                read = await host.call_tool("read_passage", place)
+                resource = await host.read_resource(first["uri"])
+                answer = await host.call_tool("ask", {"question": QUESTION, "episodes": ["ep1"]})
+                return held, found, read, resource, answer
+
+    held, found, read, resource, answer = asyncio.run(use())
+    assert "script" in [one["name"] for one in held.structured_content["collections"]]
+    passages = found.structured_content["passages"]
+    assert len(passages) == 3
+    (asked,) = [one for one in read.structured_content["passages"] if one["asked"]]
+    assert asked["text"] == resource.contents[0].text == passages[0]["text"]
+    assert "thirteen" in answer.structured_content["text"]
+    assert answer.structured_content["grounded"]
+    assert answer.structured_content["sources"]
 
 
 def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer, user):
