@@ -47,6 +47,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Operate": (
         Command("doctor", "check an AWS account and a deployment", "cicada_cli.doctor.command:add_doctor"),
         Command("trace", "show a request's timeline", "cicada_cli.trace:add_trace"),
+        Command("feedback", "list and count ratings of answers", "cicada_cli.feedback:add_feedback"),
         Command("breakers", "list circuit breakers, close one", "cicada_cli.breakers:add_breakers"),
         Command("index", "manage index versions", "cicada_cli.upkeep:add_index"),
         Command("restore", "restore the index or the table", "cicada_cli.restore:add_restore"),
