@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def run_one(*words: str) -> str:
         with requests_table(monkeypatch, STORE_CONFIG) as client:
             monkeypatch.setattr(command, "table_client", lambda _deployment: client)
-            monkeypatch.setattr(command.time, "time", lambda: NOW_S)
+            monkeypatch.setattr("cicada_cli.feedback.time.time", lambda: NOW_S)
             store = DynamoDbFeedback(client, TABLE)
             for n, days in enumerate((0, 2, 40)):
                 asked_at_ms = (NOW_S - days * DAY_S) * 1000

@@ -38,7 +38,7 @@ class World:
     def __init__(self, client):
         self.client = client
         self.now_s = NOW_S
-        self.rated = []
+        self.rated = list[str]()
         self.log = DynamoDbLog(client, TABLE)
         self.store = DynamoDbFeedback(client, TABLE)
         self.api = FeedbackApi(
@@ -129,8 +129,8 @@ def test_only_an_own_request_that_is_kept_can_be_rated(world, case):
 
 def test_feedback_is_read_newest_question_first_over_months_until_it_expires(world):
     ages = (0, 5, 40, 70)
-    for n, days in enumerate(ages):
-        world.now_s = NOW_S - days * DAY_S
+    for n, age in enumerate(ages):
+        world.now_s = NOW_S - age * DAY_S
         world.rate(world.answered(n, owner=f"user-{n % 2}", asked_at_s=world.now_s), "up", owner=f"user-{n % 2}")
     world.now_s = NOW_S
 
