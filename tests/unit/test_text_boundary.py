@@ -29,6 +29,7 @@ FOLDS_CASE = {
     "corpus/readers/table_rows.py": "names of columns",
     "ingest/enrichment/names.py": "names that are on disk with their passages",
     "integrators/schema_explaining.py": "names of columns",
+    "retrieval/example_questions.py": "headings and titles",
 }
 """Modules that compare names without case, and what these are of."""
 
