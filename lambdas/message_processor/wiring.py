@@ -98,7 +98,7 @@ def _feedback(settings: MessageProcessorSettings, table: Any, log: DynamoDbLog) 
         log,
         DynamoDbFeedback(table, settings.requests_table),
         retention_s=settings.feedback_retention_s,
-        on_rated=lambda rating: report({ANSWERS_RATED_UP if rating == "up" else ANSWERS_RATED_DOWN: 1}),
+        on_rated=lambda rating: report({ANSWERS_RATED_UP: 1} if rating == "up" else {ANSWERS_RATED_DOWN: 1}),
     )
 
 

@@ -166,13 +166,13 @@ def test_a_load_tells_that_the_collection_declares_nothing_any_more(store, tmp_p
     assert not load(shelf(tmp_path, DECLARED), store).undeclared
     report = load(shelf(tmp_path, TEXTS), store)
     assert report.undeclared
-    assert "shelf declares nothing any more" in words_of_ingest(report, None, 0.1)
+    assert "shelf has no declaration now" in words_of_ingest(report, None, 0.1)
     assert not load(tmp_path, store).undeclared
     load(shelf(tmp_path, DECLARED), store)
     assert unload(store, WordEmbedder(), "shelf", list(TEXTS)).undeclared
     load(tmp_path, store)
     script = load_script([shelf(tmp_path / "s", {"e.jsonl": script_of({"m": "Hm."})})], "shelf", store, WordEmbedder())
-    assert "shelf declares nothing any more" in words_of_script(script, None, 0.1)
+    assert "shelf has no declaration now" in words_of_script(script, None, 0.1)
 
 
 def test_unloading_takes_the_declaration_with_the_last_document_or_by_its_name(store, tmp_path):

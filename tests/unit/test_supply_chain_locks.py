@@ -35,7 +35,8 @@ IN_LAMBDA = {
     "sys_platform": "linux",
 }
 FILES = requirement_files()
-WITH_DEPENDENCIES = [path for path in FILES if path.name not in ("requirements-no-deps.txt", "requirements-bench.txt")]
+NOT_HERE = ("requirements-no-deps.txt", "requirements-bench.txt", "requirements-docs.txt")
+WITH_DEPENDENCIES = [path for path in FILES if path.name not in NOT_HERE]
 """Those whose packages are installed here, so that their metadata can be read."""
 
 
