@@ -373,7 +373,7 @@ def test_breakers_are_listed_with_their_states(store: DynamoDbBreakerStore, caps
     assert rows[0][2].endswith("probe in progress")
     assert rows[1][2] == "1 recent failure"
     assert rows[2][2].endswith("next call is a probe")
-    assert ", opened 2 times, by model_busy, next probe in " in rows[3][2]
+    assert ", opened 2 times, cause model_busy, next probe in " in rows[3][2]
 
 
 def test_breakers_are_listed_for_machines(store: DynamoDbBreakerStore, capsys: pytest.CaptureFixture[str]) -> None:
