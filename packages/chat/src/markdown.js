@@ -338,11 +338,14 @@ class TreeBuilder {
    * @param {() => TreeNode[]} label
    * @returns {TreeNode[]}
    */
-  #link({ href, raw }, inLink, label) {
-    const address = addressOf(href);
-    if (address === null) return [{ text: raw }];
+  #link({ href, raw, text }, inLink, label) {
+    const url = addressOf(href);
+    if (url === null) return [{ text: raw }];
     if (inLink) return label();
-    return [element("a", label(), { class: "link", href: address, rel: "noopener noreferrer nofollow", target: "_blank" })];
+    /** @type {Record<string, string>} */
+    const attributes = { class: "link", href: url.href, rel: "noopener noreferrer nofollow", target: "_blank" };
+    if (![text, `http://${text}`, `mailto:${text}`].includes(href)) attributes["data-to"] = url.host || url.pathname;
+    return [element("a", label(), attributes)];
   }
 
   /**
@@ -394,12 +397,12 @@ function merged(nodes) {
 
 /**
  * @param {string} href
- * @returns {string | null} null where it is no address that may be followed
+ * @returns {URL | null} null where it is no address that may be followed
  */
 function addressOf(href) {
   try {
     const url = new URL(href);
-    return PROTOCOLS.includes(url.protocol) ? url.href : null;
+    return PROTOCOLS.includes(url.protocol) ? url : null;
   } catch {
     return null;
   }

@@ -79,6 +79,14 @@ test("links lead to the web and to mail alone; images are links", () => {
   for (const link of elements("[a](https://x.org)", "a")) assert.match(link.attributes.rel, /noopener/);
 });
 
+test("a link whose words are not its address names the host", () => {
+  const hosts = (text) => elements(text, "a").map(({ attributes }) => attributes["data-to"] ?? null);
+  assert.deepEqual(hosts("https://x.org/y www.x.org <mailto:a@b.org> a@b.org"), [null, null, null, null]);
+  assert.deepEqual(hosts("[sign in](https://evil.example/?q=secret) ![p](https://evil.example/p.png)"), ["evil.example", "evil.example"]);
+  assert.deepEqual(hosts("[https://x.org](https://user@evil.example:8443) [x.org](mailto:a@evil.example)"), ["evil.example:8443", "a@evil.example"]);
+  assert.match(hosts("[paypal](https://p\u0430ypal.example)")[0], /^xn--/);
+});
+
 test("HTML is text", () => {
   for (const text of ["<img src=x onerror=alert(1)>", "a <script>alert(1)</script> b", "<div>\n**a**\n</div>", "<!-- x -->", "<b onclick=x>"]) {
     assert.ok(all(trees(text)).every(({ tag }) => ["p", "strong", "br", "span"].includes(tag)), html(text));
