@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security-controls.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
-PLACES = sorted(set(re.findall(r"`((?:layers|lambdas|stacks|web|cicada_\w+|supply_chain)/[\w./-]+)`", PAGE)))
+PLACES = sorted(set(re.findall(r"`((?:layers|lambdas|packages|stacks|web|cicada_\w+|supply_chain)/[\w./-]+)`", PAGE)))
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not re.match(r"\| (threat|risk|---)", line)]
 
 
