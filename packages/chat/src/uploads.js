@@ -40,7 +40,7 @@ export class Uploads {
    * @throws {UploadRefused}
    */
   async send(collection, file, onProgress) {
-    const sha256 = hex(await crypto.subtle.digest("SHA-256", await file.arrayBuffer()));
+    const sha256 = hex(await crypto.subtle.digest("SHA-256", await contentOf(file)));
     const fields = { operation: "begin", collection, name: file.name, bytes: file.size, sha256 };
     const begun = await this.#do(fields);
     if (begun.type !== "upload") throw new UploadRefused({ code: "internal", message: `The server answered ${begun.type}.` });
@@ -88,6 +88,19 @@ export class Uploads {
     const answer = await this.#call({ action: "upload", requestId: uuid(), ...fields });
     if (answer.kind === "reply") return answer.reply;
     throw new UploadRefused(answer.kind === "refused" ? answer : { code: "internal", message: "" });
+  }
+}
+
+/**
+ * @param {File} file  may be a folder, gone by now, or too large for memory
+ * @returns {Promise<ArrayBuffer>}
+ * @throws {UploadRefused}
+ */
+async function contentOf(file) {
+  try {
+    return await file.arrayBuffer();
+  } catch {
+    throw new UploadRefused({ code: "upload_failed", message: "" });
   }
 }
 
