@@ -1,4 +1,4 @@
-"""Puts the web page into its bucket: the custom resources ``Custom::PageFiles`` and ``Custom::PageConfig``."""
+"""Puts the web page into its bucket, and has the index's bucket accept its uploads: three custom resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cicada.settings import PageFilesSettings
 from cicada.telemetry import logger
 
 WEB = Path(__file__).parent / "web"
-"""The page's source, which is part of this function's package."""
+"""The bundled page, which is part of this function's package."""
 
 settings = PageFilesSettings.read(os.environ)
 s3 = boto3.client("s3", config=CLIENT_CONFIG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+import uuid
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -317,3 +318,9 @@ def test_every_error_has_a_code_of_its_own_and_a_sentence_for_people():
     for kind in kinds:
         assert kind.told.endswith(".")
         assert kind.__doc__
+
+
+def test_a_list_of_uploads_continues_after_any_key_that_a_folder_can_have() -> None:
+    key = "x" * (1_024 - len("incoming/c/"))  # written by other means, longer than a document's name may be
+    fields = {"action": "upload", "requestId": str(uuid.uuid4()), "operation": "list", "collection": "c"}
+    assert parse_upload_action(json.dumps(fields | {"cursor": key})).cursor == key

@@ -24,8 +24,6 @@ CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=5, retries={"mode": "stan
 ACCESS_ATTEMPTS = 6
 ACCESS_PAUSE_S = 5.0
 """A policy that was created a moment ago may not be known everywhere yet: the first call is repeated for so long."""
-
-
 PREFLIGHT_S = 3600
 """How long a browser may remember that the bucket accepts the page's uploads."""
 
@@ -132,7 +130,7 @@ class PagePublisher:
 
         Args:
             bucket: the page's own.
-            folder: the page's source, ``web/``.
+            folder: the bundled page.
             cross_origin: lets the page upload to the index's bucket.
         """
         self._bucket = bucket

@@ -349,6 +349,7 @@ class ReadPassages(Action):
 UploadOperation = Literal["begin", "list", "delete"]
 MAX_UPLOAD_BYTES = 5 * 2**30  # of a form's file (S3)
 MAX_UPLOAD_NAME_CHARS = 512
+MAX_KEY_CHARS = 1_024  # of whatever lies in a folder, documents or not (S3)
 
 
 class ManageUploads(Action):
@@ -365,25 +366,21 @@ class ManageUploads(Action):
     sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = Field(
         None, description="of begin: the digest of its bytes, 64 hexadecimal digits"
     )
-    cursor: Annotated[str, StringConstraints(min_length=1, max_length=MAX_UPLOAD_NAME_CHARS)] | None = Field(
+    cursor: Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS)] | None = Field(
         None, description="of list: the next that the page before told"
     )
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
-        needed, allowed = _UPLOAD_FIELDS_OF[self.operation]
-        for name in sorted(needed - given):
-            raise ValueError(f"{self.operation} needs {name}")
-        for name in sorted(given - needed - allowed - _ALWAYS - {"collection"}):
-            raise ValueError(f"{self.operation} takes no {name}")
+        """Each operation has the fields that it needs, and no others."""
+        _check_fields(self, self.operation, *_UPLOAD_FIELDS_OF[self.operation])
         return self
 
 
-_UPLOAD_FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "begin": (frozenset({"name", "bytes", "sha256"}), frozenset()),
-    "list": (frozenset(), frozenset({"cursor"})),
-    "delete": (frozenset({"name"}), frozenset()),
+_UPLOAD_FIELDS_OF: dict[UploadOperation, tuple[frozenset[str], frozenset[str]]] = {
+    "begin": (frozenset({"collection", "name", "bytes", "sha256"}), _NOTHING),
+    "list": (frozenset({"collection"}), frozenset({"cursor"})),
+    "delete": (frozenset({"collection", "name"}), _NOTHING),
 }
 """The fields that each operation requires, and those it may have."""
 
