@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
+from cicada_local.places import DEFAULT_PORT
 from docs_site.hooks import on_page_markdown
 from tests.template.test_runbooks import can_be_typed
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+FAULTS = f"http://localhost:{DEFAULT_PORT}/_cicada/faults"
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -35,4 +39,19 @@ def test_the_tutorial_has_only_commands_that_can_be_typed() -> None:
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     commands = [line.replace(".venv/bin/", "") for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE)]
     assert len(commands) > 12
-    assert [line for line in commands if not can_be_typed(line)] == []
+    requests = [line for line in commands if line.startswith("curl ")]
+    assert [line for line in commands if line not in requests and not can_be_typed(line)] == []
+    assert [line for line in requests if not arms_a_fault(line)] == []
+
+
+def arms_a_fault(line: str) -> bool:
+    """Whether a command arms or disarms a fault switch that a stand-in asks for."""
+    match shlex.split(line):
+        case ["curl", "-X", "PUT", address, "-d", body]:
+            path, _, name = address.rpartition("/")
+            asked = (source.read_text(encoding="utf-8") for source in (ROOT / "cicada_local").rglob("*.py"))
+            return path == FAULTS and json.loads(body)["times"] > 0 and any(f'"{name}"' in text for text in asked)
+        case ["curl", "-X", "DELETE", address]:
+            return address == FAULTS
+        case _:
+            return False
