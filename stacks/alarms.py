@@ -260,10 +260,11 @@ class Alarms(Construct):
         faults: dict[str, tuple[str, dict[str, cloudwatch.IMetric]]] = {
             "DeadLetters": ("Some uploads were not heard of", {"messages": queue}),
             "MessagesFailed": (
-                "The message processor, or the function for the corpus, failed on some frames",
+                "The message processor, or the function for the corpus or for uploads, failed on some frames",
                 {
                     "failed": _errors(answering.message_processor.function),
                     "corpus": _errors(answering.corpus.function),
+                    **({} if ingest.uploads is None else {"uploads": _errors(ingest.uploads.function)}),
                 },
             ),
             "GatewayFailed": (

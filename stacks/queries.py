@@ -210,7 +210,7 @@ CATALOGUE = (
         "FramesQuery",
         "Refused frames",
         "Which frames were refused and why: no message of the protocol, or a session that is no longer valid",
-        ("message_processor", "corpus"),
+        ("message_processor", "corpus", "uploads"),
         _query(
             'filter message = "frame refused"',
             "stats count(*) as frames, count_distinct(connection_id) as connections, latest(@timestamp) as last_at "

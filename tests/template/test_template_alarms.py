@@ -133,6 +133,11 @@ def test_alarms_watch_metrics_that_are_reported(full: Synthesis) -> None:
     assert {one.dimensions for one in own} == {((metrics.DIMENSION, full.prefix),)}
 
 
+def test_each_function_that_answers_frames_is_watched_where_there_is_one(full: Synthesis, deployed: Synthesis) -> None:
+    functions = {synthesis: len(list(watched(asked(synthesis)["MessagesFailed"]))) for synthesis in (full, deployed)}
+    assert functions == {full: 3, deployed: 2}  # message processor, corpus; uploads where users may upload
+
+
 def test_in_a_new_deployment_that_nobody_uses_nothing_fires(watch: Watch) -> None:
     watch.record("SweepSilent", "Invocations", 1)  # it runs since before there are alarms
     for minute in range(3 * 60):
