@@ -62,6 +62,13 @@ def test_the_listed_names_include_those_that_are_most_like_the_unknown_one():
     assert list(raised.value.known) == sorted(raised.value.known)
 
 
+def test_names_that_would_take_long_to_compare_are_listed_in_their_order():
+    names = frozenset("a" * 190 + f"{number:03}" for number in range(200))
+    with pytest.raises(EpisodeUnknown) as raised:
+        _told(EpisodeUnknown, "episode", ("a" * 190 + "150x",), names)
+    assert raised.value.known == tuple(sorted(names)[:MAX_KNOWN])
+
+
 def test_documents_and_sections_are_told_like_episodes():
     store = InMemoryStore()
     place = DocumentLocator(source="gate.md", title="Gate", section="Setup > Locks")

@@ -30,8 +30,9 @@ MAX_KNOWN = 10
 """Names of a kind that a message lists."""
 MAX_NEAR = 3
 """Of these, names that are most like the first unknown one, wherever they are in the alphabet."""
-MAX_COMPARED = 1_000
-"""Names up to which all are compared with an unknown one, which takes some milliseconds."""
+MAX_COMPARED_CHARS = 30_000
+"""Of all names together, up to which they are compared with an unknown one: long names of few letters take
+up to two seconds, others a tenth of it."""
 MAX_NAME_CHARS = 60
 """Of each of them."""
 
@@ -77,7 +78,7 @@ def _told(error: type[NameUnknown], kind: str, names: Sequence[str], found: froz
         told = f"There are no {kind}s {_listed(unknown)}."
     if not found.isdisjoint(names):
         return (Degradation(error.code, f"{told} The others were searched."),)
-    near = get_close_matches(unknown[0], found, MAX_NEAR) if len(found) <= MAX_COMPARED else []
+    near = get_close_matches(unknown[0], found, MAX_NEAR) if sum(map(len, found)) <= MAX_COMPARED_CHARS else []
     shown = sorted({*near, *nsmallest(MAX_KNOWN - len(near), found.difference(near))})
     exist = f" These exist: {_listed(shown)}." if len(shown) == len(found) else f" Some that exist: {_listed(shown)}."
     raise error(f"unknown {kind}s: {len(unknown)}", told=told + exist * bool(shown), known=shown)
