@@ -51,6 +51,7 @@ COMMANDS = {
     "benchmarks.lexical_search --sizes 100 --queries 5": "| cicada |",
     "benchmarks.lexical_search --datasets {sets}": "| cranfield |",
     "benchmarks.loading --documents 2": "loaded again",
+    "benchmarks.page --runs 1": "interactive",
     "benchmarks.permissions --calls 2": "dynamodb",
     "benchmarks.pipelines --datasets {sets} --set cranfield --limit 2": "ideal re-ranking",
     "benchmarks.profile_lists --counts 1": "common",

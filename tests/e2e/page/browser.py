@@ -50,6 +50,11 @@ _KEYS = {
     "ArrowDown": ("ArrowDown", 40, ""),
 }
 _SHIFT = 8
+_NO_CARET = """(() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('* { caret-color: transparent !important; }');
+  document.adoptedStyleSheets.push(sheet);
+})()"""
 
 
 class PageError(Exception):
@@ -144,13 +149,35 @@ class Page:
         self._session = None
         self._call("Target.disposeBrowserContext", browserContextId=self._context)
 
-    def emulate(self, *, dark: bool = False, still: bool = False) -> None:
-        """The asker's preferences: a dark screen, reduced motion."""
+    def emulate(self, *, dark: bool = False, still: bool = False, forced: bool = False) -> None:
+        """The asker's preferences: a dark screen, reduced motion, forced colours."""
         features = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"},
+            {"name": "forced-colors", "value": "active" if forced else "none"},
         ]
         self._call("Emulation.setEmulatedMedia", features=features)
+
+    def fix(self, *, dark: bool = False) -> None:
+        """Let the page look the same each time: no motion, no caret, English, UTC, and the tab has the focus."""
+        self.emulate(dark=dark, still=True)
+        self._call("Emulation.setTimezoneOverride", timezoneId="UTC")
+        self._call("Emulation.setLocaleOverride", locale="en-US")
+        self._call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.run(_NO_CARET)
+
+    def throttle(self, times: float) -> None:
+        """Slow the processor down, as it is seen by the page."""
+        self._call("Emulation.setCPUThrottlingRate", rate=times)
+
+    def version(self) -> str:
+        """The browser's name and version."""
+        found: str = self._call("Browser.getVersion")["product"]
+        return found
+
+    def at_start(self, script: str) -> None:
+        """Run a script in each page that is shown from now on, before its own."""
+        self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
 
     def go(self, url: str) -> None:
         """Show a URL."""
@@ -225,10 +252,9 @@ class Page:
         node = self._call("Accessibility.getPartialAXTree", objectId=found, fetchRelatives=False)["nodes"][0]
         return {part: node.get(part, {}).get("value", "") for part in ("role", "name")}
 
-    def screenshot(self, path: Path) -> None:
-        """Write what is seen as PNG."""
-        shot = self._call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(shot["data"]))
+    def screenshot(self) -> bytes:
+        """What is seen, as PNG."""
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._ids)
