@@ -16,13 +16,13 @@ class AccessSettings(Group):
 
     default: Literal["everybody", "nobody"] = Field(
         "everybody",
-        description="who may read a collection that declares no `readers` and is not in `access.collections`; see "
-        "`docs/access.md`",
+        description="who can read a collection that has no `readers` declaration and is not in "
+        "`access.collections`; see `docs/access.md`",
     )
     collections: dict[CollectionName, tuple[GroupName, ...]] = Field(
         {},
-        description="by collection, the groups that may read it, whatever it declares: members of any of them, and "
-        "nobody where the list is empty",
+        description="per collection, the groups that can read it; overrides the collection's declaration. An "
+        "empty list denies everyone",
     )
 
     def check(self, auth: AuthSettings) -> None:

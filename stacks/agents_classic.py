@@ -159,7 +159,7 @@ class ClassicAgents(Construct):
             resources="agent/*",
             model_id=self._model_id,
             more_regions=self._settings.models.destination_regions,
-            description="Agents in Amazon Bedrock: their model",
+            description="Invoke the model of the Amazon Bedrock agents",
             more=[*self._looked_up(), *([] if self._guardrail is None else [self._guardrail.use()])],
         )
 

@@ -49,7 +49,7 @@ class HarnessAgents(Construct):
             resources="*",
             model_id=self._model_id,
             more_regions=settings.models.destination_regions,
-            description="The agents' harness: their model",
+            description="Invoke the model of the agent harness",
         )
         self._harness = self._make_harness()
         self._endpoint = agentcore.CfnHarnessEndpoint(

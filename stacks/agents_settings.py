@@ -14,30 +14,29 @@ class AgentsSettings(Group):
 
     adapter: Literal["none", "converse", "classic", "harness"] = Field(
         "converse",
-        description="what runs them: the function itself, with a model that can use tools (`converse`); Amazon Bedrock "
-        "Agents (`classic`, for accounts that had them before 2026-07-30); an AgentCore harness (`harness`); or "
-        "nothing: such questions are answered by a search (`none`). See `docs/agents.md`",
+        description="how agents run: in the answer function with a model that supports tools (`converse`), with "
+        "Amazon Bedrock Agents (`classic`, for accounts that used them before 2026-07-30), with an "
+        "AgentCore harness (`harness`), or not at all (`none`; the search answers instead). See "
+        "`docs/agents.md`",
     )
     model_id: ModelId | None = Field(
         None,
-        description="the model, on Amazon Bedrock, that uses the tools; `null` takes `models.generationModelId`",
+        description="the Amazon Bedrock model for agents; `null` uses `models.generationModelId`",
     )
     max_turns: Annotated[int, Field(ge=1, le=30)] = Field(
-        8, description="turns of the model for one question; each uses tools, or answers"
+        8, description="maximum model turns per question; each turn calls tools or answers"
     )
-    max_tool_calls: Annotated[int, Field(ge=1, le=60)] = Field(
-        12, description="uses of tools by the model for one question"
-    )
+    max_tool_calls: Annotated[int, Field(ge=1, le=60)] = Field(12, description="maximum tool calls per question")
     max_tokens: Annotated[int, Field(ge=4_000, le=1_000_000)] = Field(
         48_000,
-        description="tokens that all turns for one question may read and write; half of `budget.requestTokens` is a "
-        "bound too",
+        description="maximum tokens, input and output, of all turns for one question; also limited to half of "
+        "`budget.requestTokens`",
     )
     max_turn_tokens: Annotated[int, Field(ge=256, le=32_000)] = Field(
-        2_048, description="tokens that one turn may write"
+        2_048, description="maximum output tokens of one turn"
     )
     time_s: Annotated[float, Field(ge=5, le=52)] = Field(
-        45.0, description="seconds that an agent may take for one question; then a search answers it"
+        45.0, description="agent timeout per question, in seconds; after it the search answers"
     )
 
     def runs_on(self, generation_model_id: str) -> str | None:

@@ -156,7 +156,7 @@ class Alarms(Construct):
                     },
                     label="95 of 100 first texts come within",
                 ),
-                "Answers begin too late",
+                "The first text of answers is too slow",
                 objectives.first_text_s * 1000,
             ),
         )
@@ -176,7 +176,7 @@ class Alarms(Construct):
             "SpendingHigh",
             _Watch(
                 _filled({"usd": self._own(COST_USD, Duration.days(1))}, label="US dollars in 24 hours"),
-                "Text models cost more than planned",
+                "The cost of text models exceeds its threshold",
                 objectives.usd_day,
             ),
         )
@@ -187,7 +187,7 @@ class Alarms(Construct):
             "SweepSilent",
             _Watch(
                 _filled({"runs": sweep.metric_invocations(period=PERIOD)}, label="runs"),
-                "The search for questions that nobody works on does not run",
+                "The recovery sweep does not run",
                 comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
                 periods=ceil(3 * max(5, self._settings.recovery.sweep_minutes) / PERIOD.to_minutes()),
             ),
@@ -205,7 +205,7 @@ class Alarms(Construct):
                     },
                     label="sweeps in hours without maintenance",
                 ),
-                "The index's upkeep does not run",
+                "Index maintenance does not run",
                 periods=_MAINTENANCE_HOURS,
             ),
         )
@@ -223,13 +223,13 @@ class Alarms(Construct):
                     },
                     label="used share of the account's concurrency",
                 ),
-                "Functions run at nearly as many places as the account has, or answers were refused one",
+                "The account's Lambda concurrency is nearly used up, or answers were throttled",
                 share,
             ),
         )
         yield (
             "ModelNearQuota",
-            _Watch(self._models_use(), "A model's quota is nearly used up, or it refused calls", share),
+            _Watch(self._models_use(), "A model's quota is nearly used up, or calls were throttled", share),
         )
 
     def _models_use(self) -> cloudwatch.MathExpression:
@@ -258,9 +258,9 @@ class Alarms(Construct):
         answering, ingest, data = self._answering, self._ingest, self._data
         queue = ingest.dead_letters.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum")
         faults: dict[str, tuple[str, dict[str, cloudwatch.IMetric]]] = {
-            "DeadLetters": ("Some uploads were not heard of", {"messages": queue}),
+            "DeadLetters": ("Some upload events could not be processed", {"messages": queue}),
             "MessagesFailed": (
-                "The message processor, or the function for the corpus or for uploads, failed on some frames",
+                "The message processor, the corpus function or the upload function failed for some frames",
                 {
                     "failed": _errors(answering.message_processor.function),
                     "corpus": _errors(answering.corpus.function),
@@ -268,49 +268,50 @@ class Alarms(Construct):
                 },
             ),
             "GatewayFailed": (
-                "The API got no valid response from a function, or refused frames for clients",
+                "A function returned no valid response to the API, or the API rejected frames to clients",
                 {"failed": stage_metric(data, "IntegrationError"), "rejected": self._own(POSTS_REJECTED)},
             ),
             "IssuerUnavailable": (
-                "Nobody could connect: the issuer's keys could not be fetched",
+                "Users could not connect because the issuer's keys could not be fetched",
                 {"connections": self._own(ISSUER_UNAVAILABLE)},
             ),
             "BreakersOpened": (
-                "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
-                "answers do without it",
+                "A circuit breaker opened: a model, the agent service, the index or the cache keeps failing "
+                "and is not called for a while",
                 {"breakers": self._own(BREAKER_OPENED)},
             ),
             "WorkersLost": (
-                "Some questions had lost their worker and were taken up again, or ended",
+                "Some questions lost their worker and were restarted or ended",
                 {"requests": self._own(REQUESTS_RECOVERED)},
             ),
             "UpkeepFailed": (
-                "The index's upkeep, or the search for questions that nobody works on, failed",
+                "Index maintenance or the recovery sweep failed",
                 {
                     "maintenance": _errors(answering.maintenance.function),
                     "sweep": _errors(answering.recovery.function),
                 },
             ),
             "TableThrottled": (
-                "The table refused calls: answers are delayed",
+                "The table throttled calls, which delays answers",
                 {kind.lower(): table_metric(data, f"{kind}ThrottleEvents") for kind in ("Read", "Write")},
             ),
             "IngestFailed": (
-                "A run over uploaded documents failed: what changed is not loaded until the next run",
+                "An ingestion run failed; its changes are loaded by the next run",
                 {
                     "failed": ingest.workflow.metric_failed(period=PERIOD),
                     "timed_out": ingest.workflow.metric_timed_out(period=PERIOD),
                 },
             ),
             "DocumentsSetAside": (
-                "Some uploaded documents are not loaded",
+                "Some uploaded documents were not loaded",
                 {
                     "quarantined": self._own(DOCUMENTS_QUARANTINED),
                     "not_prepared": self._own(DOCUMENTS_NOT_PREPARED),
                 },
             ),
             "LimitsReached": (
-                "Some questions were refused for a limit of a user, a group or the deployment, or for the switch",
+                "Some questions were rejected by a limit of a user, a group or the deployment, or by the "
+                "spending switch",
                 {"questions": self._own(LIMITS_REACHED)},
             ),
         }

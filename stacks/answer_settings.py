@@ -70,40 +70,46 @@ class ModelsSettings(Group):
 
     generation_model_id: TextModelId = Field(
         "us.amazon.nova-lite-v1:0",
-        description="writes the grounded answers: the id of a model, or of an inference profile of your geography, or "
-        "`<endpoint>/<model>`",
+        description="model for grounded answers: a model ID, the ID of an inference profile of your geography, "
+        "or `<endpoint>/<model>`",
     )
     direct_model_id: TextModelId = Field(
-        "us.amazon.nova-micro-v1:0", description="writes the answers without retrieval: small and fast"
+        "us.amazon.nova-micro-v1:0", description="model for answers without retrieval; choose a small, fast one"
     )
     per_strategy: dict[Literal["hybrid", "rag", "cag", "direct"], TextModelId] = Field(
         {},
-        description="another model for the answers of a strategy, by its name: `hybrid`, `rag`, `cag`, `direct`",
+        description="models that override the defaults, per strategy: `hybrid`, `rag`, `cag`, `direct`",
     )
     endpoints: dict[EndpointName, EndpointSettings] = Field(
-        {}, description="OpenAI-compatible endpoints by name, with their models and prices; see `docs/models.md`"
+        {}, description="OpenAI-compatible endpoints, by name, with their models and prices; see `docs/models.md`"
     )
     embedding_model_id: ModelId = Field(
         "amazon.titan-embed-text-v2:0",
-        description="turns text into vectors: Titan Text v2, Nova Multimodal, Cohere Embed v3 or v4, see "
-        "`docs/models.md`; after a change the corpus must be loaded again",
+        description="embedding model: Titan Text v2, Nova Multimodal, Cohere Embed v3 or v4, see "
+        "`docs/models.md`; reload the corpus after a change",
     )
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)] = Field(
-        1024, description="length of a vector, one that the model offers: Titan Text v2 has 256, 512 and 1024"
+        1024,
+        description="number of embedding dimensions, one that the model supports: Titan Text v2 supports 256, "
+        "512 and 1024",
     )
     destination_regions: tuple[Region, ...] = Field(
-        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock_regions.py`"
+        (),
+        description="additional Regions that the inference profiles route to, besides those in "
+        "`stacks/bedrock_regions.py`",
     )
-    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(2048, description="longest answer, in tokens")
+    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(
+        2048, description="maximum output tokens of a grounded answer"
+    )
     direct_max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(
-        512, description="longest answer without retrieval, in tokens"
+        512, description="maximum output tokens of an answer without retrieval"
     )
     temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
         0.2,
-        description="randomness; `null` sends none, for models that refuse it; Nova with tools always gets 0",
+        description="sampling temperature; `null` omits it, for models that reject it; Nova with tools always uses 0",
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None, description="nucleus sampling; `null` sends none, for models that refuse it"
+        None, description="nucleus sampling (top-p); `null` omits it, for models that reject it"
     )
 
     def served(self) -> Endpoints:
@@ -159,40 +165,43 @@ class ModelsSettings(Group):
 class Retrieval(Group):
     """How much is found, and how much of it goes into the prompt."""
 
-    top_k: Annotated[int, Field(ge=1, le=100)] = Field(DEFAULT_TOP_K, description="passages that a search returns")
+    top_k: Annotated[int, Field(ge=1, le=100)] = Field(
+        DEFAULT_TOP_K, description="number of passages that a search returns"
+    )
     min_score: Annotated[float, Field(ge=0, le=1)] = Field(
-        DEFAULT_MIN_SCORE, description="least similarity of a returned passage"
+        DEFAULT_MIN_SCORE, description="minimum similarity of a returned passage"
     )
-    prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
-        10, description="how many of the best go into the prompt"
-    )
+    prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(10, description="number of top passages in the prompt")
     pipeline: Literal["standard", "rerank", "advanced"] = Field(
         "standard",
-        description="what stands between a question and its passages: one search (`standard`), re-ranking of three "
-        "times as many (`rerank`), or other wordings of the question too (`advanced`); see `docs/retrieval.md`",
+        description="retrieval pipeline: one search (`standard`), re-ranking of three times as many passages "
+        "(`rerank`), or re-ranking with query expansion (`advanced`); see `docs/retrieval.md`",
     )
     reranker_model_id: TextModelId | None = Field(
-        None, description="judges passages in the other pipelines; `null` takes `models.directModelId`"
+        None,
+        description="re-ranking model of the pipelines `rerank` and `advanced`; `null` uses `models.directModelId`",
     )
     expansion_model_id: TextModelId | None = Field(
-        None, description="writes other wordings of a question; `null` takes `models.directModelId`"
+        None, description="query expansion model; `null` uses `models.directModelId`"
     )
     pipeline_budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
         DEFAULT_PIPELINE_BUDGET_S,
-        description="seconds for a pipeline's stages, less where the answer has less; what is late is left out, "
-        "and said",
+        description="timeout of a pipeline's stages, in seconds, shortened if less of the answer's time is left; "
+        "late stages are skipped and reported",
     )
     engine: Literal["shards", "s3vectors", "kendra"] = Field(
         "shards",
-        description="what searches: the function itself (`shards`), Amazon S3 Vectors, or an Amazon Kendra index that "
-        "you have; see `docs/engines.md`",
+        description="retrieval engine: the function's own index (`shards`), Amazon S3 Vectors (`s3vectors`), or "
+        "an existing Amazon Kendra index (`kendra`); see `docs/engines.md`",
     )
     kendra_index_id: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9-]{35}$")] | None = Field(
-        None, description="the index to search with `engine` `kendra`; none is ever created (it bills by the hour)"
+        None,
+        description="Amazon Kendra index, required with `engine` `kendra`; the stacks never create one (it bills "
+        "by the hour)",
     )
     engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
         DEFAULT_ENGINE_BUDGET_S,
-        description="seconds that a managed engine may take before the shards are searched instead",
+        description="timeout of a managed engine, in seconds; after it the function's own index is searched",
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
@@ -219,37 +228,40 @@ class KnowledgeSettings(Group):
 
     enabled: bool = Field(
         False,
-        description="choose collections and sections by what their `collection.yaml` declares; see "
-        "`docs/knowledge.md`. Takes two calls of a small model a question where a collection declares itself",
+        description="route questions to collections and sections by their `collection.yaml` declarations; see "
+        "`docs/knowledge.md`. Adds two calls of a small model per question if a collection has a "
+        "declaration",
     )
     selector_model_id: TextModelId | None = Field(
-        None, description="chooses collections and intentions; `null` takes `models.directModelId`"
+        None, description="model that selects collections and intents; `null` uses `models.directModelId`"
     )
     extractor_model_id: TextModelId | None = Field(
-        None, description="finds who and what a question names; `null` takes `models.directModelId`"
+        None, description="entity recognition model for questions; `null` uses `models.directModelId`"
     )
     extractor: Literal["model", "gazetteer", "both"] = Field(
         "both",
-        description="what finds names: a model (`model`), the index's own names without a model (`gazetteer`), or both",
+        description="entity recognition method: a model (`model`), the index's own names without a model "
+        "(`gazetteer`), or both (`both`)",
     )
     min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
-        MIN_INTENTION_CONFIDENCE, description="least confidence with which a collection and an intention are chosen"
+        MIN_INTENTION_CONFIDENCE, description="minimum confidence to select a collection and an intent"
     )
     min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
-        MIN_ENTITY_CONFIDENCE, description="least confidence with which something counts as named"
+        MIN_ENTITY_CONFIDENCE, description="minimum confidence to recognise an entity"
     )
     context_tokens: Annotated[int, Field(ge=500, le=100_000)] = Field(
         DEFAULT_CONTEXT_TOKENS,
-        description="tokens of all passages that are chosen for a question; what is named comes first",
+        description="maximum tokens of all passages for a question; passages about named entities come first",
     )
     passages_per_collection: Annotated[int, Field(ge=1, le=50)] = Field(
         DEFAULT_PASSAGES_PER_COLLECTION,
-        description="passages searched for of each chosen collection, beside those of what is named",
+        description="number of passages to search in each selected collection, in addition to those about named "
+        "entities",
     )
     budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
         DEFAULT_KNOWLEDGE_BUDGET_S,
-        description="seconds from a question to its context, less where the answer has less; after them, or a failed "
-        "choice, the plain search of `rag` answers",
+        description="timeout for building the context, in seconds, shortened if less of the answer's time is "
+        "left; after a timeout or a failed selection the search of `rag` answers",
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
@@ -265,17 +277,17 @@ class Budget(Group):
     """What one question may consume, over all its attempts, retries and take-overs."""
 
     request_time_s: Annotated[int, Field(ge=30, le=900)] = Field(
-        300, description="seconds from a question to the end of its answer; one run of the workflow takes 300 at most"
+        300, description="timeout of a question, in seconds; one workflow execution takes at most 300"
     )
     request_tokens: Annotated[int, Field(ge=1000, le=8_000_000)] = Field(
         120_000,
-        description="tokens, read and written, of all model calls for one question; each may use a quarter, of "
-        "which a retrieval pipeline that calls models, and the choice of collections, have half",
+        description="maximum tokens, input and output, of all model calls for one question. One call can use a "
+        "quarter of it; retrieval pipelines with models and collection routing get half of that",
     )
     request_cost_usd: Annotated[float, Field(gt=0, le=100)] = Field(
         0.4,
-        description="US dollars that all model calls for one question may cost; each may use a quarter, of which a "
-        "retrieval pipeline that calls models, and the choice of collections, have half",
+        description="maximum cost, in US dollars, of all model calls for one question. One call can use a "
+        "quarter of it; retrieval pipelines with models and collection routing get half of that",
     )
 
 
@@ -284,19 +296,19 @@ class CitationsSettings(Group):
 
     judge: Literal["model", "rules"] = Field(
         "model",
-        description="who checks what code cannot tell exactly: a model, by one short call an answer after its last "
-        "text (billed), or nobody (`rules`), which leaves it unchecked",
+        description="verification of sentences that rules cannot verify: one short model call after the answer's "
+        "text (`model`, billed), or none (`rules`), which leaves them unverified",
     )
     judge_model_id: TextModelId | None = Field(
-        None, description="the model that judges; `null` takes `models.directModelId`"
+        None, description="verification model; `null` uses `models.directModelId`"
     )
     judge_time_s: Annotated[float, Field(ge=1, le=20)] = Field(
-        4.0, description="seconds that the judge may take; after them its sentences stay unchecked"
+        4.0, description="timeout of the verification call, in seconds; after it the sentences stay unverified"
     )
     judge_cost_usd: Annotated[float, Field(gt=0, le=1)] = Field(
         0.02,
-        description="US dollars that one call of the judge may cost, by the table of prices; one that could cost more "
-        "is not made, and its sentences stay unchecked",
+        description="maximum cost of one verification call, in US dollars, by the price table; a call that could "
+        "exceed it is skipped and its sentences stay unverified",
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
@@ -307,29 +319,30 @@ class CitationsSettings(Group):
 class Cache(Group):
     """The semantic cache: earlier answers, for questions that mean the same."""
 
-    enabled: bool = Field(True, description="keep grounded answers and reuse them for questions that mean the same")
+    enabled: bool = Field(True, description="cache grounded answers and reuse them for equivalent questions")
     sharing: Literal["user", "tenant", "deployment"] = Field(
-        "user", description="whose earlier answers may serve a question: the asker's own, the tenant's, or everybody's"
+        "user",
+        description="scope of the cache: answers of the same user (`user`), of the tenant (`tenant`), or of all "
+        "users (`deployment`)",
     )
-    ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(7, description="how long an answer may be reused, in days")
+    ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(7, description="lifetime of a cached answer, in days")
     max_entries: Annotated[int, Field(ge=1, le=10_000)] = Field(
         1000,
-        description="answers that are kept in one scope: those of one user, tenant or deployment (by `cache.sharing`) "
-        "to questions of one language with the same filters, over one version of the corpus",
+        description="maximum cached answers per scope. A scope is one user, tenant or deployment (see "
+        "`cache.sharing`), one language, one set of filters and one version of the corpus",
     )
     confirm: Literal["off", "model"] = Field(
         "off",
-        description="whether `models.directModelId` is asked if a near earlier question, which is not the same to the "
-        "word, asks the same (a short call, billed)",
+        description="confirm near matches that are not identical with `models.directModelId` (a short call, billed)",
     )
     replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="with `cache.confirm`: similarity of two questions from which the model is asked; `null` takes the "
-        "embedding model's value",
+        description="minimum question similarity to confirm a match with the model (with `cache.confirm`); "
+        "`null` uses the embedding model's value",
     )
     near_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="similarity from which the earlier answer's passages are used again; `null` takes the value "
+        description="minimum question similarity to reuse the cached answer's passages; `null` uses the value "
         "measured for the embedding model",
     )
 
@@ -347,14 +360,18 @@ class ConversationSettings(Group):
     """What is remembered of a conversation, to understand a question such as *and what did she say next?*"""
 
     enabled: bool = Field(
-        True, description="keep the last turns of a `sessionId`, complete questions from them, and list conversations"
+        True,
+        description="store the last turns of each `sessionId`, rewrite follow-up questions with them, and list "
+        "conversations",
     )
-    max_turns: Annotated[int, Field(ge=1, le=50)] = Field(6, description="questions and answers that are kept")
+    max_turns: Annotated[int, Field(ge=1, le=50)] = Field(
+        6, description="maximum stored turns (question and answer) per conversation"
+    )
     max_tokens: Annotated[int, Field(ge=100, le=20_000)] = Field(
-        2000, description="tokens that the kept turns may have together"
+        2000, description="maximum tokens of all stored turns of a conversation"
     )
     max_age_hours: Annotated[int, Field(ge=1, le=720)] = Field(
-        12, description="hours after which a conversation is forgotten"
+        12, description="hours until an inactive conversation is deleted"
     )
 
 
@@ -363,7 +380,7 @@ class FeedbackSettings(Group):
 
     enabled: bool = Field(True, description="let users rate answers")
     retention_days: Annotated[int, Field(ge=1, le=400)] = Field(
-        90, description="days for which a rating is kept, with its question and comment"
+        90, description="retention of a rating with its question and comment, in days"
     )
 
 
@@ -371,10 +388,10 @@ class RecoverySweepSettings(Group):
     """The sweep for requests without a worker."""
 
     sweep_minutes: Annotated[int, Field(ge=1, le=60)] = Field(
-        2, description="minutes between two looks for questions whose worker was lost"
+        2, description="minutes between two sweeps for questions whose worker was lost"
     )
     open_partitions: Annotated[int, Field(ge=4, le=1000)] = Field(
         4,
-        description="partitions of the table's index of open questions: each takes 500 new questions a second; "
-        "raise it when no function of release 0.1.0 runs any more",
+        description="partitions of the table's index of open questions. Each supports 500 new questions per "
+        "second; raise it only after all functions of release 0.1.0 are replaced",
     )

@@ -32,7 +32,7 @@ class AnsweringStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
-        super().__init__(scope, id, description="Cicada: functions and workflow", **stack)
+        super().__init__(scope, id, description="Cicada: answer functions and workflow", **stack)
         self._settings = settings
         self._data = data
         layers = Layers(self, "Layers", local=settings.local)

@@ -42,8 +42,9 @@ class AuthSettings(Group):
 
     mode: Literal["cognito", "oidc", "none"] = Field(
         "cognito",
-        description="who signs people in: an Amazon Cognito user pool that the stacks make (`cognito`), an OpenID "
-        "Connect issuer of yours (`oidc`), or nobody (`none`, for the local cloud only); see `docs/sign-in.md`",
+        description="sign-in provider: an Amazon Cognito user pool created by the stacks (`cognito`), your own "
+        "OpenID Connect issuer (`oidc`), or none (`none`, only for the local cloud); see "
+        "`docs/sign-in.md`",
     )
     issuer: Annotated[str, AfterValidator(web_url)] | None = Field(
         None, description="`oidc`: the `iss` of the tokens, such as `https://tenant.eu.auth0.com/`"
@@ -53,41 +54,39 @@ class AuthSettings(Group):
     )
     client_id: Audience | None = Field(
         None,
-        description="`oidc`: the public application by which the page and the command line sign in; `null` takes "
-        "`auth.audience`",
+        description="`oidc`: client ID of the public application that the page and the command line sign in "
+        "with; `null` uses `auth.audience`",
     )
     jwks_url: Annotated[str, AfterValidator(web_url)] | None = Field(
         None,
-        description="`oidc`: where the issuer publishes its keys; `null` asks "
+        description="`oidc`: URL of the issuer's keys (JWKS); `null` reads it from "
         "`<issuer>/.well-known/openid-configuration`",
     )
     scopes: tuple[Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")], ...] = Field(
         ("openid", "email"),
-        description="what the page and the command line ask for; add `offline_access` where your issuer gives "
-        "refresh tokens for it only",
+        description="scopes that the page and the command line request; add `offline_access` if your issuer "
+        "requires it for refresh tokens",
     )
     allowed_origins: tuple[Annotated[str, AfterValidator(origin)], ...] = Field(
         (),
-        description="origins that a browser may connect from, such as `https://example.org`; any when empty. The "
-        "deployed page's own is added",
+        description="allowed browser origins, such as `https://example.org`; empty allows all. The deployed "
+        "page's own origin is added",
     )
     tenant_claim: Claim | None = Field(
         None,
-        description="the claim of the tokens that names the asker's tenant, such as `org_id`; needed where "
-        "`cache.sharing` is `tenant`",
+        description="token claim with the user's tenant, such as `org_id`; required if `cache.sharing` is `tenant`",
     )
     groups_claim: Claim | None = Field(
         None,
-        description="the claim of the tokens that lists the user's groups; `null` takes `cognito:groups` with "
-        "`cognito`, and none with `oidc`",
+        description="token claim with the user's groups; `null` uses `cognito:groups` with `cognito`, and none "
+        "with `oidc`",
     )
     required_groups: tuple[GroupName, ...] = Field(
-        (), description="only users in one of these groups may connect; all who can sign in when empty"
+        (), description="groups whose members can connect; empty allows all users who can sign in"
     )
     token_in_url: bool = Field(
         False,
-        description="accept a token in the URL (`?token=`) as well, for old clients; URLs end up in the logs of "
-        "proxies and browsers",
+        description="also accept a token in the URL (`?token=`), for old clients; proxies and browsers log URLs",
     )
     domain_prefix: (
         Annotated[
@@ -96,11 +95,11 @@ class AuthSettings(Group):
         | None
     ) = Field(
         None,
-        description="`cognito`: the sign-in page is `https://<prefix>.auth.<region>.amazoncognito.com`; `null` makes "
-        "one of `stackPrefix` and the account's number",
+        description="`cognito`: prefix of the sign-in page `https://<prefix>.auth.<region>.amazoncognito.com`; "
+        "`null` builds one from `stackPrefix` and the account ID",
     )
     groups: tuple[PoolGroupName, ...] = Field(
-        ("users", "admins"), description="`cognito`: the groups that the stacks make in the user pool"
+        ("users", "admins"), description="`cognito`: groups that the stacks create in the user pool"
     )
 
     @model_validator(mode="after")

@@ -123,7 +123,7 @@ class OperatorsDashboard(Construct):
 
     def _figures(self) -> cloudwatch.SingleValueWidget:
         return cloudwatch.SingleValueWidget(
-            title="In the time shown",
+            title="In the selected time range",
             metrics=[
                 self._own(QUESTIONS, "questions"),
                 self._own(ANSWERS_COMPLETE, "complete answers"),

@@ -53,7 +53,7 @@ class DataStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
-        super().__init__(scope, id, description="Cicada: index, requests and address", **stack)
+        super().__init__(scope, id, description="Cicada: buckets, table and WebSocket API", **stack)
         removal = RemovalPolicy.RETAIN if settings.on_delete == "retain" else RemovalPolicy.DESTROY
         self.key = self._key(removal) if settings.customer_managed_key is not False else None
         """What functions may read with; None where nothing was ever encrypted with a key of the deployer's."""
@@ -66,7 +66,7 @@ class DataStack(Stack):
             self,
             "Api",
             name=settings.stack_prefix,
-            description="Questions in, answers out",
+            description="Questions and answers over WebSocket",
             protocol_type="WEBSOCKET",
             route_selection_expression="$request.body.action",
         )
@@ -180,7 +180,11 @@ class DataStack(Stack):
 
     def _key(self, removal: RemovalPolicy) -> kms.Key:
         key = kms.Key(
-            self, "Key", description="Cicada: bucket, table and logs", enable_key_rotation=True, removal_policy=removal
+            self,
+            "Key",
+            description="Cicada: encrypts the bucket, the table and the logs",
+            enable_key_rotation=True,
+            removal_policy=removal,
         )
         every_log_group = f"arn:{self.partition}:logs:{self.region}:{self.account}:*"
         key.add_to_resource_policy(
@@ -269,7 +273,7 @@ class DataStack(Stack):
             self,
             "AuditReaders",
             managed_policy_name=f"{settings.stack_prefix}-audit-readers-{self.region}",
-            description="Cicada: reads the audit records",
+            description="Cicada: read access to the audit records",
             statements=[
                 iam.PolicyStatement(
                     actions=["s3:ListBucket"],

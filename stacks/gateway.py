@@ -88,7 +88,7 @@ class GatewayStack(Stack):
             issuer: whose tokens are accepted; None lets everybody in.
             stack: the CDK's own properties.
         """
-        super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
+        super().__init__(scope, id, description="Cicada: routes and stage of the WebSocket API", **stack)
         self._settings = settings
         self._data = data
         self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.encryption_key)

@@ -58,7 +58,7 @@ class DeployedGuardrail(Construct):
             self,
             "Guardrail",
             name=prefix,
-            description="Cicada: what questions and answers may not contain",
+            description="Cicada: filters questions and answers",
             blocked_input_messaging=create.blocked_message,
             blocked_outputs_messaging=create.blocked_message,
             topic_policy_config=_topics(create),

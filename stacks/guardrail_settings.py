@@ -119,25 +119,25 @@ class GuardrailSettings(Group):
             ),
         ]
         | None
-    ) = Field(None, description="the id or ARN of a guardrail of Amazon Bedrock that checks questions and answers")
+    ) = Field(None, description="ID or ARN of the Amazon Bedrock guardrail that checks questions and answers")
     version: Annotated[str, StringConstraints(pattern=r"^([1-9][0-9]{0,7}|DRAFT)$")] | None = Field(
-        None, description='its version: a number, or `"DRAFT"`'
+        None, description='version of the guardrail: a number, or `"DRAFT"`'
     )
     create: CreatedGuardrail | None = Field(
-        None, description="a guardrail that the stacks make, in place of `id`: see `docs/guardrails.md`"
+        None, description="a guardrail that the stacks create, instead of `id`; see `docs/guardrails.md`"
     )
     stream: Literal["sync", "async"] = Field(
         "sync",
-        description="whether text is shown after its check (`sync`), or at once and withdrawn if it is blocked "
-        "(`async`, which masks nothing)",
+        description="show text after its check (`sync`), or immediately and withdraw it if it is blocked "
+        "(`async`, which cannot mask text)",
     )
     grounding: bool = Field(
-        False, description="check answers against their passages; the guardrail says with which thresholds"
+        False, description="check answers against their passages; the guardrail sets the thresholds"
     )
     on_failure: Literal["closed", "open"] = Field(
         "closed",
-        description="what happens with a text that the guardrail fails to check: the attempt fails (`closed`), or the "
-        "text is used, and clients are told (`open`)",
+        description="behaviour if the guardrail is unavailable: fail the attempt (`closed`), or use the text "
+        "unchecked and inform clients (`open`)",
     )
 
     @model_validator(mode="after")

@@ -15,14 +15,15 @@ class HttpAccessSettings(Group):
 
     enabled: bool = Field(
         False,
-        description="serve MCP and an OpenAI-compatible API from a function with a public URL, which takes the "
+        description="serve MCP and an OpenAI-compatible API from a function with a public URL that requires the "
         "deployment's tokens; see `docs/http.md`",
     )
     allowed_origins: tuple[Annotated[str, AfterValidator(origin)], ...] = Field(
-        (), description="web pages that may use it from a browser (CORS), such as `https://app.example.org`"
+        (), description="allowed browser origins (CORS), such as `https://app.example.org`"
     )
     concurrency: Annotated[int, Field(ge=0, le=1_000)] | None = Field(
         10,
-        description="HTTP requests at once (reserved concurrency; 0 stops them), which bounds the cost of requests "
-        "without a token; the account must keep 100 unreserved, so a new account needs `null`",
+        description="concurrent HTTP requests (reserved concurrency; 0 stops them), which limits the cost of "
+        "requests without a token. The account must keep 100 unreserved, so a new account needs "
+        "`null`",
     )

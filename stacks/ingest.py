@@ -52,7 +52,7 @@ class IngestStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
-        super().__init__(scope, id, description="Cicada: loading of uploaded documents", **stack)
+        super().__init__(scope, id, description="Cicada: ingestion of uploaded documents", **stack)
         self._settings = settings
         self._data = data
         self._functions = Functions(self, settings, Layers(self, "Layers", local=settings.local), data.encryption_key)
@@ -178,7 +178,7 @@ class IngestStack(Stack):
             self,
             "Uploads",
             rule_name=f"{self._settings.stack_prefix}-uploads",
-            description="Documents that were uploaded, or deleted",
+            description="Uploaded and deleted documents",
             event_pattern=events.EventPattern(
                 source=["aws.s3"],
                 detail_type=["Object Created", "Object Deleted"],
@@ -249,7 +249,7 @@ class IngestStack(Stack):
             assumed_by=iam.ServicePrincipal(
                 "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
             ),
-            description="Ingest workflow",
+            description="Ingestion workflow",
         )
         role.add_to_policy(
             iam.PolicyStatement(

@@ -22,26 +22,26 @@ class LoadingRulesSettings(Group):
     """How the documents of a collection are cut and enriched."""
 
     chunk_size: Annotated[int, Field(ge=50, le=MAX_CHUNK_SIZE)] = Field(
-        DEFAULT_CHUNK_SIZE, description="tokens of a passage at most"
+        DEFAULT_CHUNK_SIZE, description="maximum tokens of a passage"
     )
     overlap: Annotated[int, Field(ge=0, le=MAX_CHUNK_SIZE)] = Field(
         DEFAULT_OVERLAP,
-        description="tokens that a passage repeats of the one before it, at most; less than `chunkSize`",
+        description="maximum tokens that a passage repeats from the previous one; less than `chunkSize`",
     )
     boundaries: Literal["structure", "words", "embedding"] = Field(
         ChunkOptions().boundaries,
-        description="where passages may end beside headings and paragraphs: nowhere, or where neighbouring sentences "
-        "are unlike each other, by their words or by the embedding model (billed)",
+        description="additional passage boundaries besides headings and paragraphs: none, or between dissimilar "
+        "sentences, compared by their words or by the embedding model (billed)",
     )
     similarity: Annotated[float, Field(ge=0, le=1)] = Field(
-        DEFAULT_SIMILARITY, description="neighbouring sentences below it are unlike each other"
+        DEFAULT_SIMILARITY, description="similarity below which neighbouring sentences are separated"
     )
     entities: Literal["off", "rules", "model"] = Field(
-        "rules", description="whether passages are marked with whom and what they name, by rules or by a model (billed)"
+        "rules", description="annotate passages with named entities, by rules or by a model (billed)"
     )
-    codes: bool = Field(True, description="whether passages are marked with the identifiers in them")
+    codes: bool = Field(True, description="annotate passages with the identifiers they contain")
     summaries: Literal["off", "model"] = Field(
-        "off", description="whether a model (billed) summarises each document and each of its passages"
+        "off", description="summarise each document and each passage with a model (billed)"
     )
 
     @field_validator("overlap")
@@ -72,21 +72,22 @@ class Ingest(LoadingRulesSettings):
     """The loading of what is uploaded below ``incoming/`` of the bucket."""
 
     collections: dict[CollectionName, LoadingRulesSettings] = Field(
-        {}, description="by collection, rules in place of the seven above: all of them, or their defaults"
+        {}, description="per collection, values that replace the seven settings above; omitted ones take their defaults"
     )
     enrichment_model_id: TextModelId | None = Field(
-        None, description="the model that enriches, where one does; `models.directModelId` when `null`"
+        None, description="model for entities and summaries; `null` uses `models.directModelId`"
     )
     concurrency: Annotated[int, Field(ge=1, le=100)] = Field(
-        4, description="batches of documents that are prepared at once: what the embedding model's quota can bear"
+        4, description="batches of documents prepared concurrently; limited by the embedding model's quota"
     )
     quiet_s: Annotated[int, Field(ge=5, le=900)] = Field(
-        30, description="seconds in which uploads to one collection are gathered into one run"
+        30, description="seconds during which uploads to one collection are collected into one run"
     )
     keep_days: Annotated[int, Field(ge=1, le=365)] = Field(
-        30, description="how long prepared documents, what models made of them, and reports are kept"
+        30, description="retention of prepared documents, cached model outputs and reports"
     )
     memory_mb: Annotated[int, Field(ge=2048, le=10_240)] = Field(
         3008,
-        description="memory of the functions that read and commit documents; reading one may take 1,024 of it",
+        description="memory of the functions that read and commit documents; reading one document can use 1,024 "
+        "MB of it",
     )

@@ -45,7 +45,7 @@ class Layers(Construct):
             code=_code("library", ROOT / "layers" / "cicada", LAYER_FOLDER, local=local),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[ARCHITECTURE],
-            description="The library: all behaviour",
+            description="The Cicada library",
         )
 
     def of(self, *vendor: str) -> list[lambda_.ILayerVersion]:

@@ -59,7 +59,7 @@ class IndexMaintenance(Construct):
             self.worker,
             settings=settings,
             name="index-maintenance",
-            description="Compacts the index and collects its garbage",
+            description="Compacts the index and deletes unused objects",
             every=PERIOD,
             latest_start=LATEST_START,
         )

@@ -15,30 +15,31 @@ class ObjectivesSettings(Group):
     """Thresholds of the alarms that ``alarmEmail`` creates."""
 
     answers_missing_share: Share = Field(
-        0.05, description="alarm `AnswersMissing`: most of the requests of 15 minutes that may end without an answer"
+        0.05, description="alarm `AnswersMissing`: maximum share of requests without an answer in 15 minutes"
     )
     answers_fell_back_share: Share = Field(
-        0.25, description="alarm `AnswersFellBack`: most of the answers of 15 minutes that may come from a fallback"
+        0.25, description="alarm `AnswersFellBack`: maximum share of answers from a fallback in 15 minutes"
     )
     first_text_s: Annotated[float, Field(gt=0, le=600)] = Field(
         10.0,
-        description="alarm `FirstTextSlow`: seconds to the first text of 95 in 100 answers of 15 minutes",
+        description="alarm `FirstTextSlow`: maximum 95th percentile of the time to the first text in 15 minutes, "
+        "in seconds",
     )
     usd_day: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
-        10.0, description="alarm `SpendingHigh`: US dollars that text models may cost in 24 hours"
+        10.0, description="alarm `SpendingHigh`: maximum cost of text models in 24 hours, in US dollars"
     )
     least_events: Annotated[int, Field(ge=1, le=10_000)] = Field(
         2,
-        description="how many failed requests, fallbacks or answers there must be in 15 minutes before the share, or "
-        "the time, counts: one that stands alone is no alarm",
+        description="minimum number of failed requests, fallbacks or answers in 15 minutes before these alarms "
+        "evaluate; prevents alarms for single events",
     )
     quota_share: Share = Field(
         0.8,
-        description="alarms `ConcurrencyNearQuota` and `ModelNearQuota`: the share of a quota that may be used",
+        description="alarms `ConcurrencyNearQuota` and `ModelNearQuota`: maximum used share of a quota",
     )
     model_tokens_minute: dict[str, Annotated[int, Field(ge=1, le=1_000_000_000)]] = Field(
         {},
         max_length=4,
-        description="by model ID, the quota of tokens a minute for `ModelNearQuota`, as Service Quotas shows it; a "
-        "model that is not named is watched for refused calls alone",
+        description="per model ID, the quota of tokens per minute for `ModelNearQuota`, as shown in Service "
+        "Quotas; for other models only throttled calls are monitored",
     )

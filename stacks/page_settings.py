@@ -20,24 +20,24 @@ class PageSettings(Group):
     )
     sign_in: bool = Field(
         True,
-        description="the page signs its users in; with `false` it asks for an access token instead, for an `oidc` "
-        "issuer that answers no browser of another origin (CORS)",
+        description="sign users in on the page; with `false` the page asks for an access token, for an `oidc` "
+        "issuer that does not support CORS",
     )
     domain_name: Annotated[str, StringConstraints(pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$")] | None = (
-        Field(None, description="a domain of yours for the page, such as `ask.example.org`; needs `certificateArn`")
+        Field(None, description="custom domain of the page, such as `ask.example.org`; requires `certificateArn`")
     )
     certificate_arn: (
         Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:acm:us-east-1:\d{12}:certificate/[0-9a-f-]+$")]
         | None
-    ) = Field(None, description="the domain's certificate in AWS Certificate Manager, in us-east-1")
+    ) = Field(None, description="certificate of the domain in AWS Certificate Manager, in us-east-1")
     connect_origins: tuple[Annotated[str, AfterValidator(https_origin)], ...] = Field(
         (),
-        description="further origins that the page may call, for an `oidc` issuer whose token endpoint is on another "
-        "host than the issuer",
+        description="additional origins that the page can call, for an `oidc` issuer whose token endpoint is on "
+        "a different host",
     )
     examples: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...], Field(max_length=MAX_EXAMPLES)
-    ] = Field((), description="questions that the empty page offers")
+    ] = Field((), description="example questions on the empty page")
 
     @model_validator(mode="after")
     def _a_domain_has_its_certificate(self) -> PageSettings:

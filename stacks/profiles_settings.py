@@ -20,34 +20,32 @@ class ProfilesSettings(Group):
     """What one user can keep, and for how long deleted profiles are remembered."""
 
     max_profiles: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        _DEFAULTS.profiles, description="profiles, theories among them, that one user can have"
+        _DEFAULTS.profiles, description="maximum profiles, including theories, per user"
     )
-    max_fields: Annotated[int, Field(ge=1, le=100)] = Field(
-        _DEFAULTS.fields, description="facts that one profile can have"
-    )
+    max_fields: Annotated[int, Field(ge=1, le=100)] = Field(_DEFAULTS.fields, description="maximum facts per profile")
     max_history_entries: Annotated[int, Field(ge=10, le=500)] = Field(
         _DEFAULTS.history_entries,
-        description="changes that the history of a profile keeps: the newest; they tell repeated changes from new ones",
+        description="maximum history entries per profile, newest first; also used to detect repeated changes",
     )
     max_record_kib: Annotated[int, Field(ge=64, le=MAX_RECORD_KIB)] = Field(
         _DEFAULTS.record_bytes // KIB,
-        description="KiB of one profile with its history, whose oldest entries make room; must hold "
-        "`profiles.maxFields` facts of full length",
+        description="maximum size of a profile with its history, in KiB; the oldest history entries are removed "
+        "first. Must fit `profiles.maxFields` facts of full length",
     )
     confirm_seconds: Annotated[int, Field(ge=60, le=3_600)] = Field(
-        _DEFAULTS.confirm_s, description="seconds within which a user can confirm a deletion that an agent asks for"
+        _DEFAULTS.confirm_s, description="seconds to confirm a deletion that an agent requests"
     )
     deleted_kept_days: Annotated[int, Field(ge=1, le=365)] = Field(
         _DEFAULTS.deleted_kept_s // DAY_S,
-        description="days for which a deleted profile's version is remembered, without its words",
+        description="days to keep the version number, without content, of a deleted profile",
     )
     max_deleted: Annotated[int, Field(ge=10, le=2_000)] = Field(
         _DEFAULTS.deleted,
-        description="deleted profiles of one user that are remembered at a time; past them a new name has to wait",
+        description="maximum deleted profiles to keep per user; above it, new profiles are rejected until some expire",
     )
     max_deleted_history_entries: Annotated[int, Field(ge=1, le=50)] = Field(
         _DEFAULTS.deleted_history_entries,
-        description="changes, without their words, that are remembered of a deleted profile",
+        description="maximum history entries, without content, to keep of a deleted profile",
     )
 
     @model_validator(mode="after")

@@ -288,7 +288,7 @@ CATALOGUE = (
         "Which documents a run set aside or could not prepare, by collection and code",
         ("ingest_document",),
         _query(
-            'filter message in ["a document is quarantined", "a document was not prepared"]',
+            'filter message in ["document quarantined", "a document was not prepared"]',
             "stats count(*) as documents, latest(run) as last_run, latest(@timestamp) as last_at "
             "by collection, code, message",
             "sort documents desc",

@@ -43,7 +43,7 @@ class RecoverySweep(Construct):
             worker,
             settings=settings,
             name="recovery-sweep",
-            description="Takes up questions whose worker was lost",
+            description="Recovers questions whose worker was lost",
             every=Duration.minutes(settings.recovery.sweep_minutes),
             latest_start=LATEST_START,
         )

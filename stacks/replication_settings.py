@@ -16,12 +16,12 @@ class Replication(Group):
         Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:s3:::[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] | None
     ) = Field(
         None,
-        description="a versioned bucket in another Region to which index, uploads and audit records are replicated "
-        "(billed by size and transfer); see `docs/recovery.md`",
+        description="ARN of a versioned bucket in another Region that receives copies of the index, uploads and "
+        "audit records (billed by size and transfer); see `docs/recovery.md`",
     )
     key_arn: (
         Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-z0-9-]+$")] | None
-    ) = Field(None, description="the KMS key in that Region that encrypts the copies; needed with `customerManagedKey`")
+    ) = Field(None, description="KMS key in that Region that encrypts the copies; required with `customerManagedKey`")
 
     @model_validator(mode="after")
     def _a_key_encrypts_copies(self) -> Replication:

@@ -81,8 +81,10 @@ def _log_days(value: int) -> int:
 class Throttling(Group):
     """What the WebSocket API takes, over all clients."""
 
-    rate_per_s: Annotated[float, Field(gt=0, le=10_000)] = Field(100, description="frames and connects a second")
-    burst: Annotated[int, Field(ge=1, le=5_000)] = Field(200, description="frames and connects at once")
+    rate_per_s: Annotated[float, Field(gt=0, le=10_000)] = Field(
+        100, description="frames and new connections per second"
+    )
+    burst: Annotated[int, Field(ge=1, le=5_000)] = Field(200, description="burst of frames and new connections")
 
 
 class DeploymentLimits(Group):
@@ -90,14 +92,14 @@ class DeploymentLimits(Group):
 
     answer_concurrency: Annotated[int, Field(ge=0, le=1_000)] | None = Field(
         None,
-        description="answers written at once (reserved concurrency; 0 stops answering); "
-        "the account must keep 100 unreserved",
+        description="concurrent answers (reserved concurrency; 0 stops answering); the account must keep 100 "
+        "unreserved",
     )
     table_read_units: Annotated[int, Field(ge=1, le=40_000)] | None = Field(
-        None, description="most read units a second of the table"
+        None, description="maximum read units per second of the table"
     )
     table_write_units: Annotated[int, Field(ge=1, le=40_000)] | None = Field(
-        None, description="most write units a second of the table"
+        None, description="maximum write units per second of the table"
     )
 
 
@@ -106,8 +108,8 @@ class Settings(Group):
 
     stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
         "Cicada",
-        description="the stacks are named `<prefix>-Data`, `<prefix>-Page`, `<prefix>-SignIn`, `<prefix>-Answering`, "
-        "`<prefix>-Ingest`, `<prefix>-Integrators`, `<prefix>-Gateway`",
+        description="prefix of the stack names: `<prefix>-Data`, `<prefix>-Page`, `<prefix>-SignIn`, "
+        "`<prefix>-Answering`, `<prefix>-Ingest`, `<prefix>-Integrators`, `<prefix>-Gateway`",
     )
     auth: AuthSettings = AuthSettings()
     access: AccessSettings = AccessSettings()
@@ -131,59 +133,60 @@ class Settings(Group):
     limits: DeploymentLimits = DeploymentLimits()
     usage_limits: UsageLimitsSettings = UsageLimitsSettings()
     retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
-        7, description="how long an answer can be resumed; then the table deletes it"
+        7, description="how long an answer can be resumed before it is deleted"
     )
     log_retention_days: Annotated[int, AfterValidator(_log_days)] = Field(
-        30, description="how long logs are kept: a number of days that CloudWatch Logs offers"
+        30, description="log retention in days, one of the values that CloudWatch Logs supports"
     )
     log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] = Field(
-        "INFO", description="the least level that is logged; metrics are kept at every level"
+        "INFO", description="minimum log level; metrics are recorded at every level"
     )
     answer_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
-        1769, description="memory of the answer worker, which holds the index; 1,769 MB come with one whole CPU"
+        1769, description="memory of the answer worker, which loads the index; 1,769 MB give one full vCPU"
     )
     # 3,008 MB is the most that a new account may ask for: with more, the stack could not be deployed there. A merge
     # needs about 2 bytes for each stored byte of vectors and 32 for each of texts and postings, and the function counts
     # on three quarters of what the runtime leaves, here 2.06 GiB. A row of 1,024 dimensions and 150 words is stored in
     # 3,200 + 650 bytes and takes 27 KB: 81,000 rows are merged into one segment.
     maintenance_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
-        3008, description="memory of the function that merges segments; it bounds those that it can merge"
+        3008, description="memory of the index maintenance function; limits the size of segments that it can merge"
     )
     on_delete: Literal["retain", "destroy"] = Field(
         "retain",
-        description="what happens to the buckets, the table and the user pool when their stack is deleted; with "
-        "`retain` table and user pool are protected against deletion",
+        description="what happens to the buckets, the table and the user pool when their stack is deleted; "
+        "`retain` also enables deletion protection of the table and the user pool",
     )
     point_in_time_recovery: bool = Field(
         False,
-        description="continuous backups of the table (billed by its size), from which `cicada restore table` restores; "
-        "profiles live until their users delete them, answers for days",
+        description="continuous backups of the table (billed by its size), used by `cicada restore table`",
     )
     replication: Replication = Replication()
     customer_managed_key: Literal[True, False, "retiring"] = Field(
         False,
-        description='encrypt bucket, table and logs with a KMS key of your own (billed by the month); `"retiring"` '
-        "encrypts nothing more with it and goes on reading what it encrypted: before `false`, see `docs/upgrading.md`",
+        description="encrypt bucket, table and logs with a customer managed KMS key (billed monthly). "
+        '`"retiring"` stops encrypting with it but keeps read access; before `false`, see '
+        "`docs/upgrading.md`",
     )
     alarm_email: Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = Field(
-        None, description="creates alarms (billed by the month) and sends them to this address"
+        None, description="e-mail address for alarms; creates the alarms (billed monthly)"
     )
     objectives: ObjectivesSettings = ObjectivesSettings()
     dashboard: bool = Field(
         True,
-        description="creates the dashboard `<prefix>-<Region>`; three of an account are free, each further one is "
-        "billed by the month",
+        description="create the dashboard `<prefix>-<Region>`; an account has three free dashboards, further "
+        "ones are billed monthly",
     )
     runbooks: Annotated[str, StringConstraints(pattern=r"^[^\s]+[^/\s]$", max_length=200)] = Field(
         "docs/runbooks",
-        description="where the alarms' descriptions say that the runbooks are: a folder, or the URL of your copy",
+        description="location of the runbooks in alarm descriptions: a folder, or the URL of your copy",
     )
     create_api_logging_role: bool = Field(
         True,
-        description="set API Gateway's logging role for the account and Region; `false` where another stack owns it",
+        description="set API Gateway's logging role for the account and Region; use `false` if another stack "
+        "manages it",
     )
     tags: dict[str, str] = Field({}, description="tags on every resource")
-    local: bool = Field(False, description="made for the local cloud; can be deployed nowhere else")
+    local: bool = Field(False, description="settings for the local cloud; `true` prevents a deployment to AWS")
 
     @model_validator(mode="after")
     def _a_tenant_is_known_where_it_is_shared_with(self) -> Settings:

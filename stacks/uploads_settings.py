@@ -20,22 +20,22 @@ class UploadsSettings(Group):
 
     uploaders: dict[CollectionName | Literal["*"], tuple[GroupName, ...]] = Field(
         {},
-        description="by collection, the groups whose members may upload to it, list its uploads and delete them; `*` "
-        "stands for every collection that is not named. Empty: nobody may; see `docs/uploads.md`",
+        description="per collection, the groups whose members can upload documents, list uploads and delete "
+        "them; `*` matches all other collections. Empty disables uploads; see `docs/uploads.md`",
     )
     max_file_mb: Annotated[int, Field(ge=1, le=ReadLimits().max_bytes // MIB)] = Field(
-        _DEFAULTS.max_bytes // MIB, description="MiB of one document"
+        _DEFAULTS.max_bytes // MIB, description="maximum size of an uploaded document, in MiB"
     )
     max_documents: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        _DEFAULTS.max_documents, description="documents in a collection's folder, above which none is added"
+        _DEFAULTS.max_documents, description="maximum documents in a collection's folder"
     )
     form_seconds: Annotated[int, Field(ge=60, le=3_600)] = Field(
-        _DEFAULTS.lifetime_s, description="seconds within which an upload must start once it was allowed"
+        _DEFAULTS.lifetime_s, description="lifetime of an upload URL, in seconds"
     )
     declarations: bool = Field(
         _DEFAULTS.declarations,
-        description="whether uploaders may upload and delete `collection.yaml`, which declares who may read the "
-        "collection",
+        description="allow uploaders to upload and delete `collection.yaml`, which declares the collection's "
+        "access rules",
     )
 
     def check(self, auth: AuthSettings) -> None:

@@ -32,21 +32,21 @@ class UsageLimitsSettings(Group):
 
     user: AccountLimits = Field(
         {},
-        description="limits of each user, any of `requestsMinute`, `requestsOpen`, `tokensDay`, `tokensMonth`, "
+        description="limits per user, any of `requestsMinute`, `requestsOpen`, `tokensDay`, `tokensMonth`, "
         "`usdDay`, `usdMonth`; see `docs/limits.md`",
     )
     members: dict[GroupName, AccountLimits] = Field(
         {},
-        description="by group, limits of each of its members in place of `usageLimits.user`; a member of several "
-        "groups has the most generous of each",
+        description="per group, limits of each member, instead of `usageLimits.user`; a member of several groups "
+        "gets the highest of each",
     )
-    groups: dict[GroupName, AccountLimits] = Field({}, description="by group, limits of all its members together")
+    groups: dict[GroupName, AccountLimits] = Field({}, description="per group, limits of all members together")
     deployment: AccountLimits = Field({}, description="limits of all users together")
     pool_shards: Annotated[int, Field(ge=8, le=256)] = Field(
         8,
-        description="items that count the use of a group, or of all users: each takes 250 questions a second at most; "
-        "raise it before a month's load needs it, and lower it with a new month only: what the others count is not "
-        "seen",
+        description="number of counter items for a group or for all users. Each supports 250 questions per "
+        "second. Increase it before a month's load requires it; decrease it only at the start of a "
+        "month, since counts in removed items are lost",
     )
 
     def check(self, auth: AuthSettings, budget: Budget) -> None:

@@ -77,7 +77,7 @@ def answer_after_fallback() -> list[LogEvent]:
     """An answer whose first attempt broke off in its text."""
     broken = [*begun("hybrid"), Chunk(attempt=1, content=BROKEN_OFF)]
     back = Fallback.model_validate(
-        {"from": "hybrid", "to": "rag", "code": "stream_broken", "reason": "The answer broke off."}
+        {"from": "hybrid", "to": "rag", "code": "stream_broken", "reason": "The answer was interrupted."}
     )
     chunks = [Chunk(attempt=2, content=word) for word in WORDS]
     return [accepted(), *broken, back, *begun("rag", 2), *chunks, *ended(2)]

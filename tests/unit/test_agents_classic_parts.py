@@ -251,7 +251,7 @@ def test_what_is_no_number_stays_what_it_is(value: str) -> None:
 
 
 def test_a_name_that_stands_there_twice_and_a_wrong_type_are_refused() -> None:
-    with pytest.raises(ToolInvalid, match="twice"):
+    with pytest.raises(ToolInvalid, match="duplicate"):
         read_parameters(Look, given_of(("query", "a"), ("query", "b")))
     with pytest.raises(ToolInvalid, match="of type string"):
         read_parameters(Look, [ParameterGiven("query", '["a"]', "array")])
@@ -373,7 +373,7 @@ def test_too_much_loses_surroundings_and_what_was_found_is_never_cut() -> None:
     assert len(body.encode()) <= MAX_BODY_BYTES
     assert [one.text for one in unpack(body)[1].found] == [one.text for one in long]
     assert all(one.context is None and not one.clipped for one in carried)
-    with pytest.raises(ToolInvalid, match="ask for less"):
+    with pytest.raises(ToolInvalid, match="request fewer results"):
         pack("{}", Load(tuple(source(f"q{n}", f"{n} " + "言" * 500, n) for n in range(1, 41))))
 
 

@@ -479,7 +479,7 @@ def test_an_agents_calls_are_bounded_and_what_a_turn_did_not_take_comes_back():
         token_budget.call()
         token_budget.allow("local.m", Usage(900))
         token_budget.settle("local.m", Usage(900), Usage(10))
-    with pytest.raises(BudgetSpent, match="no call"):
+    with pytest.raises(BudgetSpent, match="no model calls"):
         token_budget.call()
 
 
@@ -494,7 +494,7 @@ def test_what_comes_before_the_model_is_in_the_runs_time():
 
     def late(given, registry):
         clock.pass_s(31)
-        raise OutOfTime("no time was left to search")
+        raise OutOfTime("no time left to search")
 
     profile_service.tools["search_script"].result = late
     with pytest.raises(AgentCapReached, match="time"):

@@ -391,8 +391,8 @@ class Names:
     def check(self, asked, attempt_budget):
         self.checked.append((asked.question.episodes, asked.readable(), attempt_budget.time_left_s() > 0))
         if asked.question.episodes == ("ep9",):
-            raise EpisodeUnknown("1 episodes unknown", told="There is no episode “ep9”.", known=["ep1"])
-        told = Degraded(code="episode_unknown", message="There is no episode “ep9”. The others were searched.")
+            raise EpisodeUnknown("1 episodes unknown", told="Unknown episode “ep9”.", known=["ep1"])
+        told = Degraded(code="episode_unknown", message="Unknown episode “ep9”. Searched the others.")
         return (told,) if "ep9" in asked.question.episodes else ()
 
 
@@ -409,7 +409,7 @@ def test_a_question_limited_to_unknown_names_ends_before_anything_is_searched_or
     assert world.run().outcome == "ended"
     last = world.seen()[-1]
     assert (last["type"], last["code"], last["known"]) == ("error", "episode_unknown", ["ep1"])
-    assert (last["message"], last["retryable"]) == ("There is no episode “ep9”.", False)
+    assert (last["message"], last["retryable"]) == ("Unknown episode “ep9”.", False)
     assert [(one["strategy"], one["code"]) for one in last["failed"]] == [("rag", "episode_unknown")]
     assert (world.retriever.queries, world.model.prompts) == ([], [])
     assert world.log.head(KEY).state == "failed"
@@ -877,7 +877,7 @@ def test_an_attempt_that_others_keep_getting_ahead_of_gives_up():
             world.log.requests[KEY] = (replace(stored, attempt=stored.attempt + 1), entries)
 
     world.log.before = before
-    with pytest.raises(DeliveryUnavailable, match="could not be begun"):
+    with pytest.raises(DeliveryUnavailable, match="could not be started"):
         world.run()
 
 

@@ -52,7 +52,7 @@ def test_a_marker_by_place_alone_is_resolved():
 def test_passages_keep_numbers_of_their_own():
     numbered = tuple(passage.model_copy(update={"n": n}) for passage, n in zip(PASSAGES, (7, 8, 9), strict=True))
     assert extract_citations("The pump must be drained before it is moved [7].", numbered).verified == (7,)
-    with pytest.raises(ValueError, match="one number"):
+    with pytest.raises(ValueError, match="duplicate passage number"):
         extract_citations("", (numbered[0], numbered[0]))
 
 

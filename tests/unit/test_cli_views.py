@@ -46,7 +46,7 @@ from cicada_client.frames import parse_frame
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"
 ACCEPTED = Accepted(route="rag", confidence=0.93, reasoning="asks about the script", strategy="rag")
 FALLBACK = Fallback.model_validate(
-    {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer broke off."}
+    {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer was interrupted."}
 )
 
 
@@ -107,7 +107,7 @@ FALLEN: list[LogEvent] = [
         answeredBy="direct",
         attempted=("rag", "direct"),
         grounded=False,
-        failed=(StrategyFailure(strategy="rag", code="stream_broken", reason="The answer broke off."),),
+        failed=(StrategyFailure(strategy="rag", code="stream_broken", reason="The answer was interrupted."),),
     ),
 ]
 
@@ -304,7 +304,7 @@ def test_a_pipe_never_carries_withdrawn_text(capsys: pytest.CaptureFixture[str])
     text = piped(*frames(FALLEN))
     assert text.startswith("Lasting words.\n")
     assert "Withdrawn" not in text
-    assert "rag failed: The answer broke off. (stream_broken)" in text
+    assert "rag failed: The answer was interrupted. (stream_broken)" in text
     assert "answered by direct after rag failed · m-1 · not grounded in sources" in text
     assert "Trying direct." in capsys.readouterr().err
 
@@ -318,7 +318,7 @@ def test_a_terminal_shows_withdrawn_text_struck_out_and_says_why() -> None:
     text = on_terminal(*frames(FALLEN), colours=True)
     withdrawn = text.index("Withdrawn words.\x1b[0m\n")
     assert text[withdrawn - 6 : withdrawn].endswith("9m")  # SGR 9: crossed out
-    assert "rag failed: The answer broke off. Its text is withdrawn. Trying direct." in text
+    assert "rag failed: The answer was interrupted. Its text is withdrawn. Trying direct." in text
     assert text.index("withdrawn. Trying") < text.rindex("Lasting words.")
 
 
@@ -346,7 +346,7 @@ def test_a_source_begins_on_one_line_of_the_terminal() -> None:
 
 def test_where_nothing_had_been_written_nothing_is_said_to_be_withdrawn() -> None:
     text = on_terminal(*frames([ACCEPTED, Attempt(attempt=1, strategy="rag"), *FALLEN[3:]]))
-    assert "rag failed: The answer broke off. Trying direct." in text
+    assert "rag failed: The answer was interrupted. Trying direct." in text
 
 
 def test_a_newer_servers_fallback_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -433,7 +433,7 @@ def test_the_view_fits_where_the_output_goes(console: Console, as_json: bool, ki
 def test_a_failure_is_told_in_the_servers_words_with_its_code() -> None:
     assert failure_words(Failed.of(codes.Cancelled())) == "The answer was cancelled. (cancelled)"
     busy = failure_words(Failed.of(codes.ModelUnavailable()))
-    assert busy == "The model could not be reached. Try again. (model_unavailable)"
+    assert busy == "The model is unavailable. Try again. (model_unavailable)"
     assert failure_words(UnknownEvent("error", {"code": "new", "message": "Newer."})) == "Newer. (new)"
 
 

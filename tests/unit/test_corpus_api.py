@@ -201,11 +201,11 @@ def test_a_forbidden_and_an_unknown_name_are_answered_alike() -> None:
             refused = told(api, Refused, ListDocuments, collection=name)
             assert (refused.code, refused.message) == (
                 "collection_unknown",
-                f"There is no collection “{name}”. These exist: “manual”.",
+                f"Unknown collection “{name}”. Available: “manual”.",
             )
         for passage_id in ("secret.md-1", "absent"):
             refused = told(api, Refused, ReadPassages, passageId=passage_id)
-            assert (refused.code, refused.message) == ("passage_unknown", "There is no such passage.")
+            assert (refused.code, refused.message) == ("passage_unknown", "Passage not found.")
         assert told(api, Refused, ReadPassages, passageId="gate.md-1", collection="secret").code == "passage_unknown"
 
 
@@ -274,9 +274,9 @@ def test_the_order_of_a_document_survives_an_edit() -> None:
         api.reader.refresh()
         assert read(api, "gate.md-1")[0] == ["gate.md-1", "edited", "gate.md-3"]
         gone = told(api, Refused, ReadPassages, passageId="gate.md-2")
-        assert (gone.code, gone.message) == ("passage_unknown", "There is no such passage.")
+        assert (gone.code, gone.message) == ("passage_unknown", "Passage not found.")
         since = told(api, Refused, ReadPassages, passageId="gate.md-2", indexVersion="000001-0")
-        assert (since.code, "changed since" in since.message) == ("passage_unknown", True)
+        assert (since.code, "has changed" in since.message) == ("passage_unknown", True)
 
 
 def test_a_messages_neighbours_are_in_its_language() -> None:

@@ -295,6 +295,6 @@ def test_a_merge_of_segments_that_are_gone_is_given_up(store, others):
 def test_rows_that_a_roll_back_brings_back_are_not_lost(store):
     whole = must_be_published(store).manifest.version
     delete(store, 0)
-    with pytest.raises(PublishConflict, match="came back"):
+    with pytest.raises(PublishConflict, match="were restored"):
         compact(Meanwhile(store, lambda s: restore(s, whole)))
     assert "m0" in content(store)["script"]

@@ -123,7 +123,7 @@ def test_a_publication_that_was_built_upon_before_its_response_came_is_recognise
 def test_an_object_in_the_place_of_a_new_one_is_told():
     store = InMemoryStore()
     store.objects["k"] = b"theirs"
-    with pytest.raises(IndexUnavailable, match="another object"):
+    with pytest.raises(IndexUnavailable, match="a different object"):
         put(store, "k", b"ours")
 
 
@@ -320,7 +320,7 @@ def test_an_index_is_not_started_over_upon_somebody_elses_work():
 def test_a_writer_that_is_always_overtaken_gives_up():
     count = iter(range(100))
     store = interfering(lambda s: write(s, make_passages(1, collection="notes", start=next(count)), "notes"), times=100)
-    with pytest.raises(PublishConflict, match="meanwhile"):
+    with pytest.raises(PublishConflict, match="concurrently"):
         write(store, NEW)
 
 

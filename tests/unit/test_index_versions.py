@@ -112,7 +112,7 @@ def test_a_damaged_version_cannot_be_rolled_back_to_but_those_before_it_can(stor
     with pytest.raises(IndexCorrupt):
         restore(store, second)
     store.objects[version_key(second)] = store.objects[version_key(third)]
-    with pytest.raises(IndexCorrupt, match="holds version"):
+    with pytest.raises(IndexCorrupt, match="contains version"):
         restore(store, second)
     del store.objects[version_key(second)]
     assert published_versions(store) == [first, third]

@@ -239,8 +239,8 @@ def test_nothing_is_no_beginning_of_an_index(embedder, nothing):
 @pytest.mark.parametrize(
     ("passages", "told"),
     [
-        ([OLD[0], OLD[0]], "two passages of script have the id m0"),
-        (make_passages(1, collection="notes"), "passage m0 is of collection notes"),
+        ([OLD[0], OLD[0]], "duplicate passage id m0 in script"),
+        (make_passages(1, collection="notes"), "passage m0 belongs to collection notes"),
     ],
 )
 @pytest.mark.parametrize("method", ["replace", "add", "start_over"])
@@ -261,7 +261,7 @@ def test_a_collection_of_no_passage_is_refused(store, embedder, method):
 
 def test_ids_that_cannot_be_told_apart_are_refused(store, embedder, monkeypatch):
     monkeypatch.setattr(change, "id_digest", lambda id: 7)
-    with pytest.raises(CorpusInvalid, match="m0 and m1 of script cannot be told apart"):
+    with pytest.raises(CorpusInvalid, match="m0 and m1 of script have the same digest"):
         write(store, embedder=embedder)
 
 

@@ -199,7 +199,7 @@ def test_a_large_commit_is_written_in_pieces_that_fit_into_memory(store, embedde
 
 def test_more_than_the_bound_is_refused_by_its_number(store, embedder, prepare, monkeypatch):
     monkeypatch.setattr(committing, "MAX_COMMIT_PASSAGES", 2)
-    with pytest.raises(CorpusInvalid, match="3 passages are more than 2"):
+    with pytest.raises(CorpusInvalid, match="3 passages exceed the limit of 2"):
         commit(store, embedder, "shelf", prepare(TEXTS))
 
 

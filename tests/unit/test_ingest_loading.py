@@ -114,7 +114,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_done(store, tmp_path,
     reading = Reading()
     with pytest.raises(CorpusInvalid):
         load(shelf(tmp_path, TEXTS), store, WordEmbedder(), reading, **options)
-    with pytest.raises(CorpusInvalid, match="is not a collection's name"):
+    with pytest.raises(CorpusInvalid, match="is not a valid collection name"):
         load_documents([tmp_path], "a/b", store, WordEmbedder(), recipe_for(WordEmbedder()), read=reading)
     assert (reading.sources, store.objects) == ([], {})
 

@@ -209,7 +209,7 @@ class Refuses(WordEmbedder):
 
 
 def test_a_text_that_the_model_refuses_is_its_documents_fault(store, reading, file):
-    with pytest.raises(DocumentInvalid, match="refuses one of its texts"):
+    with pytest.raises(DocumentInvalid, match="rejected one of its texts"):
         preparer(store, Refuses("harbour"), reading).prepare(item("harbour.md"), file)
 
 

@@ -81,7 +81,7 @@ def test_a_script_with_one_bad_line_changes_nothing(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "two words", "x" * 65, "a/b", "-x"])
 def test_a_collection_has_a_plain_name(tmp_path, name):
-    with pytest.raises(CorpusInvalid, match="is not a collection's name"):
+    with pytest.raises(CorpusInvalid, match="is not a valid collection name"):
         load_script([script(tmp_path, ["Good."])], name, InMemoryStore(), WordEmbedder())
 
 

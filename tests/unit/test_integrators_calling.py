@@ -126,7 +126,7 @@ def test_an_event_that_is_no_object_is_refused(event: object):
         (
             "index_document",
             {**PLACE, "content": "x", "workflow_id": "w1", "metadata": {"workflow_id": SECRET}},
-            "workflow_id and metadata.workflow_id are different",
+            "workflow_id and metadata.workflow_id differ",
         ),
         ("get_document_summary", {"source": SECRET}, "collection"),
         ("get_document_summary", {**PLACE, "time_budget_s": 601}, "time_budget_s"),
@@ -136,9 +136,9 @@ def test_an_event_that_is_no_object_is_refused(event: object):
         ("extract_citations", {"answer": "x", "passages": [{"content": "x", "n": 0}]}, "passages.0.n"),
         ("extract_citations", {"answer": "x", "passages": [{"content": "x"}] * 1_001}, "passages"),
         ("graph_query", {"operation": SECRET}, "operation"),
-        ("graph_query", {"operation": "neighbours", "start": SECRET}, "neighbours needs entity"),
-        ("graph_query", {"operation": "paths", "end": SECRET}, "paths needs start"),
-        ("graph_query", {"operation": "paths"}, "paths needs start and end"),
+        ("graph_query", {"operation": "neighbours", "start": SECRET}, "neighbours requires entity"),
+        ("graph_query", {"operation": "paths", "end": SECRET}, "paths requires start"),
+        ("graph_query", {"operation": "paths"}, "paths requires start and end"),
         ("graph_query", {"operation": "paths", "start": "a", "end": "b", "max_hops": 99}, "max_hops"),
         ("graph_query", {"operation": "cooccurring", "entities": [SECRET] * 1_001}, "entities"),
         ("graph_query", {"operation": "cooccurring", "limit": 0}, "limit"),
@@ -163,22 +163,22 @@ def test_bad_input_is_told_by_its_field_and_never_by_its_value(request_name: str
 @pytest.mark.parametrize(
     ("request_name", "event", "told"),
     [
-        ("retrieve", None, "The request is not valid: request: Input should be an object"),
+        ("retrieve", None, "Invalid request: request: Input should be an object"),
         ("retrieve", {"query": "x", "filters": {"metadata": []}}, "filters.metadata: Input should be an object"),
         ("retrieve", {"query": "x", "facets": "source"}, "facets: Input should be a list"),
         (
             "facets",
             {"fields": ["source"] * 17},
-            "The request is not valid: fields: Input has too many items: at most 16",
+            "Invalid request: fields: Input has too many items: at most 16",
         ),
-        ("facets", {"fields": []}, "The request is not valid: fields: Input has too few items: at least 1"),
+        ("facets", {"fields": []}, "Invalid request: fields: Input has too few items: at least 1"),
         (
             "retrieve",
             {"query": "x", "filters": {"metadata": {str(n): ["v"] for n in range(MAX_FILTER_KEYS + 1)}}},
-            f"The request is not valid: filters.metadata: Input has too many items: at most {MAX_FILTER_KEYS}",
+            f"Invalid request: filters.metadata: Input has too many items: at most {MAX_FILTER_KEYS}",
         ),
-        ("enrich_schema", {"tables": ["x"]}, "The request is not valid: tables.0: Input should be an object"),
-        ("graph_query", {"operation": "paths", "start": "a"}, "The request is not valid: request: paths needs end"),
+        ("enrich_schema", {"tables": ["x"]}, "Invalid request: tables.0: Input should be an object"),
+        ("graph_query", {"operation": "paths", "start": "a"}, "Invalid request: request: paths requires end"),
     ],
 )
 def test_a_problem_is_told_in_the_words_of_json(request_name: str, event: object, told: str):

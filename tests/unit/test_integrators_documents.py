@@ -110,7 +110,7 @@ def test_bytes_come_in_base64():
 @pytest.mark.parametrize("given", ["???", "YWJj\nYWJj", "é", "YWJ"])
 def test_what_is_no_base64_is_refused_before_anything_is_prepared(given: str):
     ingest = Ingest()
-    with pytest.raises(RetrievalInvalid, match=r"^content_base64: is not base64$"):
+    with pytest.raises(RetrievalInvalid, match=r"^content_base64: invalid base64$"):
         ingest.call(content_base64=given)
     assert ingest.items == ingest.commits == []
 

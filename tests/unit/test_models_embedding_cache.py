@@ -165,7 +165,7 @@ def test_nobody_is_left_waiting_when_a_call_is_torn_down():
     assert gate.reached.wait(PATIENCE_S)
     second = waiting(embedder, "one")
     gate.open()
-    with pytest.raises(ModelUnavailable, match="given up"):
+    with pytest.raises(ModelUnavailable, match="cancelled"):
         second.result(PATIENCE_S)
     with pytest.raises(SystemExit):
         first.result(PATIENCE_S)

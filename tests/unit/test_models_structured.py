@@ -144,7 +144,7 @@ def test_a_schema_has_no_reference_and_only_what_every_model_takes_at_its_top():
 
 
 def test_a_form_that_holds_itself_is_a_bug_of_its_author():
-    with pytest.raises(ValueError, match="Branch contains itself"):
+    with pytest.raises(ValueError, match="Branch is recursive"):
         form_schema(Branch)
 
 

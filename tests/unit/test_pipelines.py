@@ -266,7 +266,7 @@ def test_a_model_that_had_no_time_is_not_unavailable():
 
     def without_time(prompt):
         now_s[0] += 0.001
-        return ModelUnavailable("no time is left to call the model")
+        return ModelUnavailable("no time left to call the model")
 
     over = pipelines_over(
         ScriptedRetriever({"fog bell": (A,)}), model=ScriptedModel({Wordings: without_time}), clock=lambda: now_s[0]

@@ -423,7 +423,7 @@ def test_what_a_verdict_rests_on_is_kept_before_stronger_evidence(world):
 
 
 def test_a_theorys_own_parts_are_no_fields_and_only_theories_have_a_statement(world):
-    with pytest.raises(ProfileInvalid, match="part of a theory"):
+    with pytest.raises(ProfileInvalid, match="reserved in theories"):
         world.profile_service.create(world.by(), "theory", "T", given(Verdict="supported"), Stated("Ilse did", NOTE))
     with pytest.raises(ProfileInvalid):
         world.profile_service.create(world.by(), "theory", "T")
@@ -509,7 +509,7 @@ def test_a_change_that_could_not_be_taken_back_is_refused_where_it_must_be():
     world = World(record_bytes=10_500)
     made = world.create(**dict.fromkeys("abcd", "x" * 900))
     change = given(**dict.fromkeys("abc", "y" * 900))
-    with pytest.raises(ProfileInvalid, match="too large to keep"):
+    with pytest.raises(ProfileInvalid, match="exceed the size limit"):
         world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change)
     assert world.profile_service.show("mara", made.id) == made
     world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change[:1])

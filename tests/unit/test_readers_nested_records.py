@@ -120,14 +120,14 @@ def test_a_bomb_of_aliases_is_refused_before_it_is_opened() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: 1\na: 2", "line 2: names a a second time"),
-        ("a: 1\nb: [", "line 3: is not YAML"),
+        ("a: 1\na: 2", "line 2: duplicate name a"),
+        ("a: 1\nb: [", "line 3: is not valid YAML"),
         ("a: &x\n  b: *x", "line 2: the alias"),
         ("a: *x", "line 1: the alias"),
-        ("? [a]\n: b", "line 1: a mapping's name must be text"),
+        ("? [a]\n: b", "line 1: a mapping's key must be text"),
         ("<<: [a]", "line 1: only mappings can be merged"),
-        ("a:\n\t- b", "line 2: is not YAML"),
-        (f"a: {'x' * 300}\x01", "is not YAML"),
+        ("a:\n\t- b", "line 2: is not valid YAML"),
+        (f"a: {'x' * 300}\x01", "is not valid YAML"),
     ],
 )
 def test_what_is_not_yaml_is_told_with_its_line(text: str, told: str) -> None:
@@ -137,7 +137,7 @@ def test_what_is_not_yaml_is_told_with_its_line(text: str, told: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 200, "- " * 200 + "a", "{a: " * 70 + "1" + "}" * 70])
 def test_deep_yaml_is_refused(text: str) -> None:
-    with pytest.raises(DocumentRefused, match=r"max_depth|is not YAML"):
+    with pytest.raises(DocumentRefused, match=r"max_depth|is not valid YAML"):
         read("a.yaml", text)
 
 

@@ -177,7 +177,7 @@ def test_a_file_is_a_script_if_any_record_is_a_message(first: str) -> None:
         ('{"a": 1', "line 1"),
         ('{"a": 1}\n{"a": \n', "line 2"),
         ('[{"a": 1},\n {"a": }]', "line 2"),
-        ('{"a": 1, "a": 2}', "twice"),
+        ('{"a": 1, "a": 2}', "duplicate"),
         ('{"a": NaN}', "NaN"),
         ("not json", "line 1"),
     ],

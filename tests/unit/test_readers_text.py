@@ -153,7 +153,7 @@ def test_what_is_no_text_is_refused_as_broken(data: bytes) -> None:
 @pytest.mark.parametrize("size", [200, 5_000, 200_000])
 def test_random_bytes_are_refused_under_any_name_of_text(source: str, size: int) -> None:
     for seed in range(5):
-        with pytest.raises(DocumentBroken, match="is not text: it holds binary data") as refused:
+        with pytest.raises(DocumentBroken, match="is not text: it contains binary data") as refused:
             read(random.Random(seed).randbytes(size), source)
         assert refused.value.code == "document_broken"
 

@@ -153,8 +153,8 @@ def test_an_array_element_is_named_by_the_line_where_it_begins(tmp_path):
         ("[\n1,\n]", 3, "is not JSON: Expecting value (column 1)"),
         ('[\n{"a":\n 1,}]', 3, "is not JSON: Illegal trailing comma before end of object (column 3)"),
         ("[1]\n\nx", 3, "there is more after the array's end"),
-        ("[NaN]", 1, "is not JSON that can be read: NaN is not JSON"),
-        ('[{"a": 1, "a": 2}]', 1, "a: is there twice"),
+        ("[NaN]", 1, "is not JSON that can be read: invalid JSON: NaN"),
+        ('[{"a": 1, "a": 2}]', 1, "a: duplicate field"),
         ("[" * 100_000, 1, "is not JSON that can be read: "),
         ("[1" + "0" * 5_000 + "]", 1, "is not JSON that can be read: "),
     ],
@@ -174,8 +174,8 @@ def test_a_broken_array_is_named_by_the_line_where_it_breaks(tmp_path, text, lin
         (b"{}x\n", 1, "is not JSON: Extra data (column 3)"),
         (b"[]\n", 1, "must be an object"),
         (b"\xef\xbb\xbf{}\n", 1, "begins with a byte order mark: save it as UTF-8 without one"),
-        (b'{}\n{"a": "\xff"}\n', 2, "is not UTF-8"),
-        ("{}".encode("utf-16"), 1, "is not UTF-8"),
+        (b'{}\n{"a": "\xff"}\n', 2, "is not valid UTF-8"),
+        ("{}".encode("utf-16"), 1, "is not valid UTF-8"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, data, line, told):
@@ -210,7 +210,7 @@ def test_an_episode_has_one_name(tmp_path):
 def test_a_script_without_a_message_is_refused(tmp_path):
     file = tmp_path / "a.json"
     file.write_text("[]")
-    assert problems(file) == [f"{file}: holds no message"]
+    assert problems(file) == [f"{file}: contains no message"]
 
 
 def test_all_problems_are_told_together_up_to_a_bound(tmp_path):

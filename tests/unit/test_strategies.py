@@ -35,7 +35,7 @@ from tests.support.questions import FixedRetriever, ScriptedModel, passage
 
 BOATHOUSE = passage(7, "I locked the boathouse at ten.")
 QUOTED = 'Mara says: "I locked the boathouse at ten." [1]'
-RAG_FAILED = StrategyFailure(strategy="rag", code="index_unavailable", reason="The search is not available.")
+RAG_FAILED = StrategyFailure(strategy="rag", code="index_unavailable", reason="Search is unavailable.")
 
 
 def rag(retriever, model):

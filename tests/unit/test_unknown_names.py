@@ -45,12 +45,12 @@ def test_known_names_are_not_mentioned(reader):
 def test_names_that_are_all_unknown_are_an_error_that_lists_some_that_exist(reader):
     collection = failed(reader, collections=("scripts", "scripts"), episodes=("ep9",))
     assert isinstance(collection, CollectionUnknown)
-    assert collection.told == "There is no collection “scripts”. These exist: “notes”, “script”, “secret”."
+    assert collection.told == "Unknown collection “scripts”. Available: “notes”, “script”, “secret”."
     assert collection.known == ("notes", "script", "secret")
     assert "scripts" not in str(collection)
     episodes = failed(reader, collections=("script",), episodes=("ep8", "ep9"))
     assert isinstance(episodes, EpisodeUnknown)
-    assert episodes.told == "There are no episodes “ep8”, “ep9”. These exist: “ep1”, “ep2”."
+    assert episodes.told == "Unknown episodes “ep8”, “ep9”. Available: “ep1”, “ep2”."
 
 
 def test_the_listed_names_include_those_that_are_most_like_the_unknown_one():
@@ -80,7 +80,7 @@ def test_documents_and_sections_are_told_like_episodes():
         assert (document.code, document.known) == ("document_unknown", ("gate.md",))
         assert (section.code, section.known) == ("section_unknown", ("Setup", "Setup > Locks"))
         (told,) = unknown_names(opened.current(), Filters(sections=("Locks", "Setup > Locks")))
-        assert told.message == "There is no section “Locks”. The others were searched."
+        assert told.message == "Unknown section “Locks”. Searched the others."
 
 
 def test_an_error_ends_the_request_with_the_names_that_exist(reader):
@@ -92,8 +92,8 @@ def test_an_error_ends_the_request_with_the_names_that_exist(reader):
 def test_some_unknown_names_are_told_and_the_others_searched(reader):
     told = unknown_names(reader.current(), Filters(collections=("script", "scripts"), episodes=("ep9", "ep1")))
     assert [(one.code, one.message) for one in told] == [
-        ("collection_unknown", "There is no collection “scripts”. The others were searched."),
-        ("episode_unknown", "There is no episode “ep9”. The others were searched."),
+        ("collection_unknown", "Unknown collection “scripts”. Searched the others."),
+        ("episode_unknown", "Unknown episode “ep9”. Searched the others."),
     ]
 
 
@@ -103,7 +103,7 @@ def test_what_may_not_be_read_is_told_as_what_does_not_exist(reader):
     assert (forbidden.known, str(forbidden)) == (absent.known, str(absent))
     assert forbidden.known == ("notes", "script")
     nothing = failed(reader, NOTHING, collections=("script",))
-    assert (nothing.told, nothing.known) == ("There is no collection “script”.", ())
+    assert (nothing.told, nothing.known) == ("Unknown collection “script”.", ())
     only_notes = Readable(others=False, exceptions=frozenset({"notes"}))
     assert failed(reader, only_notes, episodes=("ep2",)).known == ("ep1",)
 
@@ -113,7 +113,7 @@ def test_long_lists_and_names_are_cut():
     with reading(stored(*(naming(number, collection=name) for number, name in enumerate(names)))) as opened:
         error = failed(opened, collections=tuple(f"no-{number:02}" for number in range(MAX_KNOWN + 2)))
         long = failed(opened, collections=("x" * 100 + "\n\u202ey",))
-    assert "“no-09” and 2 more. Some that exist: “shelf-00”" in error.told
+    assert "“no-09” and 2 more. Examples: “shelf-00”" in error.told
     assert error.known == tuple(names[:MAX_KNOWN])
     assert f"“{'x' * 59}…”" in long.told
 

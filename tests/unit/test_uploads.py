@@ -219,7 +219,7 @@ def test_a_declaration_is_for_those_whom_a_setting_allows_it() -> None:
     assert checked_name("shelf", "collection.yaml", declarations=True) == "collection.yaml"
     house = House()
     house.folders.put("shelf", "collection.yaml")
-    with pytest.raises(UploadInvalid, match="declares who may read"):
+    with pytest.raises(UploadInvalid, match="declares the collection's access rules"):
         house.delete("collection.yaml")
     assert isinstance(House(declarations=True).begin("collection.yaml"), UploadBegun)
 

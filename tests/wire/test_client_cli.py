@@ -77,7 +77,7 @@ def test_an_answer_is_printed_and_the_status_is_0(capsys: pytest.CaptureFixture[
     told = capsys.readouterr()
     assert told.out.startswith(f"{TEXT.strip()}\n")
     assert "answered by direct" in told.out
-    assert "rag failed: The answer broke off." in told.err
+    assert "rag failed: The answer was interrupted." in told.err
 
 
 def test_with_json_standard_output_holds_the_events_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,10 +220,10 @@ def test_unknown_names_are_said_to_be_unknown(
 
 
 def test_an_unknown_episode_is_status_2_and_near_ones_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
-    unknown = codes.EpisodeUnknown("unknown", told="There is no episode “ep-3”.", known=("ep1", "ep2", "ep3"))
+    unknown = codes.EpisodeUnknown("unknown", told="Unknown episode “ep-3”.", known=("ep1", "ep2", "ep3"))
     with running(Deployment(replies=only(Failed.of(unknown)))) as url:
         assert main(["ask", "Who rang?", "--url", url, "--episode", "ep-3"]) == 2
-    assert capsys.readouterr().err.startswith("cicada: There is no episode “ep-3”. Did you mean 'ep3'")
+    assert capsys.readouterr().err.startswith("cicada: Unknown episode “ep-3”. Did you mean 'ep3'")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"], ["--plain"], ["-h", "ask"]])

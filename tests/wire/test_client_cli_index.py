@@ -220,7 +220,7 @@ def test_a_search_can_be_made_as_members_of_groups_would_make_it(capsys: pytest.
     assert found() == found("--groups", "staff, others") == ["notes", *["script"] * 4]
     assert found("--groups", "others") == found("--groups", "") == ["script"] * 4
     assert main(["search", "bell", "--groups", "others", "--access", RULES, "--collection", "notes"]) == 2
-    assert "There is no collection “notes”. These exist: “script”." in capsys.readouterr().err
+    assert "Unknown collection “notes”. Available: “script”." in capsys.readouterr().err
     facets = ["retrieve", "--pipeline", "facets", "--facet", "collection", "--access", RULES]
     assert main([*facets, "--groups", "others"]) == 0
     assert capsys.readouterr().out == "collection\t4\tscript\n"

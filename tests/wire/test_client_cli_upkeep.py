@@ -106,7 +106,7 @@ def test_rolling_back_brings_the_old_content_back(store: S3Store, capsys: pytest
 def test_a_version_that_is_not_there_is_told(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
     write(store)
     assert main(["index", "rollback", "000009-0123456789abcdef"]) == 1
-    assert "there is no version 000009-0123456789abcdef" in capsys.readouterr().err
+    assert "version 000009-0123456789abcdef does not exist" in capsys.readouterr().err
 
 
 def test_many_small_segments_are_merged_and_collected(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:

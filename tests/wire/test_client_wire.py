@@ -61,7 +61,7 @@ LOG: list[LogEvent] = [
     Attempt(attempt=1, strategy="rag"),
     *(Chunk(attempt=1, content=f"lost {n} ") for n in range(3)),
     Fallback.model_validate(
-        {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer broke off."}
+        {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer was interrupted."}
     ),
     Attempt(attempt=2, strategy="direct"),
     *(Chunk(attempt=2, content=f"word{n} ") for n in range(8)),

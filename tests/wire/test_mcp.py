@@ -203,7 +203,7 @@ def test_withdrawn_text_is_in_the_progress_alone(deployment: ScriptedDeployment)
             answered = await client.call_tool("ask", {"question": "fallback"}, progress_callback=note)
         assert answered.structured_content["text"] == TEXT
         assert BROKEN_OFF not in text_of(answered)
-        assert "The answer starts again: The answer broke off." in notes
+        assert "The answer starts again: The answer was interrupted." in notes
 
     run(work)
 

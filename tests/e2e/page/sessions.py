@@ -126,7 +126,7 @@ def complete(number: int = 1, strategy: str = "rag", *, grounded: bool = True, f
 def fallback() -> Fallback:
     """The search's answer broke off."""
     return Fallback.model_validate(
-        {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer broke off."}
+        {"from": "rag", "to": "direct", "code": "stream_broken", "reason": "The answer was interrupted."}
     )
 
 

@@ -173,7 +173,7 @@ def test_a_fallback_drops_what_was_written(browser):
             "Search failed. Answering without sources instead.",
         ]
         page.click(".notices .fallback summary")
-        reason = "Search failed: The answer broke off. Answering without sources instead."
+        reason = "Search failed: The answer was interrupted. Answering without sources instead."
         assert page.text(".notices .more-said") == reason
         assert done["grounded"] is False
         assert done["badge"] == "Not grounded: written without passages"
@@ -308,7 +308,7 @@ def test_a_refused_question_says_why(browser):
     wire = Wire(refused=InvalidMessage())
     with ScriptedServer({}, wire=wire) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
-        assert wait_for_phase(page, "failed")["line"] == "That message could not be read."
+        assert wait_for_phase(page, "failed")["line"] == "Invalid message."
 
 
 HOSTILE = """<img src=x onerror="window.hacked = 1"> <script>window.hacked = 2</script> **bold** &lt;b&gt; | a | b |

@@ -139,7 +139,7 @@ def test_a_small_screen_shows_the_document_over_the_answer(browser: Browser) -> 
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        (True, "There is no such passage."),
+        (True, "Passage not found."),
         (False, "This server cannot show passages in their documents."),
     ],
 )

@@ -132,7 +132,7 @@ def test_an_answer_whose_token_expires_goes_on_once_a_fresh_one_is_given(browser
         ask(page, QUESTION)
         wait_for_text(page, "".join(PIECES[:2]))
         server.expire()
-        wait_for_banner(page, "Your session is not valid any more. Please connect again.")
+        wait_for_banner(page, "Your session has expired. Please connect again.")
         server.release()
         give_token(page, "second")
         assert wait_for_phase(page, "complete")["text"] == ANSWER
@@ -145,7 +145,7 @@ def test_an_ended_session_says_so_and_stops_trying(browser):
     wire = Wire(refused=Unauthorized())
     with ScriptedServer({QUESTION: WHOLE}, wire=wire) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
-        wait_for_banner(page, "Your session is not valid any more. Please connect again.")
+        wait_for_banner(page, "Your session has expired. Please connect again.")
         assert page.text("#connection") == "Not connected"
         wire.refused = None
         page.click("#retry")

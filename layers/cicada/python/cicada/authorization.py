@@ -141,7 +141,7 @@ class TokenVerifier:
             return token
         in_url = (event.get("queryStringParameters") or {}).get("token")
         if not in_url:
-            raise Unauthorized("no token")
+            raise Unauthorized("missing token")
         if not self._token_in_url:
             raise Unauthorized(
                 "the token is in the URL: send it as a subprotocol or in the Authorization header, or set "
@@ -155,7 +155,7 @@ class TokenVerifier:
             raise Unauthorized("the token is too long or not ASCII")
         claims = self._claims(token, self._key(token))
         if not all(_is_date(claims[name]) for name in _DATES if name in claims):
-            raise Unauthorized("exp, nbf or iat is not a date")
+            raise Unauthorized("exp, nbf or iat is not a valid timestamp")
         subject = claims["sub"]
         if not _is_name(subject, MAX_SUBJECT_CHARS):
             raise Unauthorized("the subject is empty, too long or not text")
@@ -176,7 +176,7 @@ class TokenVerifier:
         except jwt.PyJWTError as error:
             raise _invalid_token(error) from error
         except Exception as error:  # PyJWT raises many types for malformed keys and JSON
-            raise IssuerUnavailable(f"the issuer's keys cannot be read: {type(error).__name__}") from error
+            raise IssuerUnavailable(f"cannot parse the issuer's keys: {type(error).__name__}") from error
 
     def _claims(self, token: str, key: Any) -> dict[str, Any]:
         """The claims of a token, after checking its signature, audience, issuer and dates."""

@@ -35,7 +35,7 @@ class CicadaError(Exception):
 class InvalidMessage(CicadaError):
     """A frame that is not a message of the protocol; ``str(error)`` says which field and why."""
 
-    code, told = "invalid_message", "That message could not be read."
+    code, told = "invalid_message", "Invalid message."
 
     def __init__(self, message: str = "", *, detail: str | None = None) -> None:
         """``detail`` goes only to the client, if it quotes what the client wrote; by default it is the message."""
@@ -46,44 +46,44 @@ class InvalidMessage(CicadaError):
 class UnknownAction(InvalidMessage):
     """A well-formed frame with an ``action`` that the protocol does not have."""
 
-    code, told = "unknown_action", "That action is not known."
+    code, told = "unknown_action", "Unknown action."
 
 
 class UnsupportedVersion(InvalidMessage):
     """The client speaks a protocol version that this deployment does not."""
 
-    code, told = "unsupported_version", "That protocol version is not supported."
+    code, told = "unsupported_version", "Unsupported protocol version."
 
 
 class Unauthorized(CicadaError):
     """The connection has no valid identity, or its token has expired."""
 
-    code, told = "unauthorized", "Your session is not valid any more. Please connect again."
+    code, told = "unauthorized", "Your session has expired. Please connect again."
     fault = False
 
 
 class RequestUnknown(CicadaError):
     """This user has no such request; another user's requests are unknown too."""
 
-    code, told = "request_unknown", "There is no such request."
+    code, told = "request_unknown", "Request not found."
 
 
 class NewerRelease(CicadaError):
     """A newer release stored it, and this one cannot read it. It is left as it is, for workers of that release."""
 
-    code, told, retryable = "newer_release", "A newer release stored this. Please try again.", True
+    code, told, retryable = "newer_release", "This was written by a newer release. Please try again.", True
 
 
 class RequestExpired(CicadaError):
     """The request's log is past its retention."""
 
-    code, told = "request_expired", "That answer is no longer kept. Please ask again."
+    code, told = "request_expired", "This answer has expired. Please ask again."
 
 
 class RequestConflict(CicadaError):
     """A ``requestId`` was used again for another question."""
 
-    code, told = "request_conflict", "That requestId already belongs to another question."
+    code, told = "request_conflict", "This requestId was already used for another question."
 
 
 # --- limits on use ---
@@ -92,7 +92,7 @@ class RequestConflict(CicadaError):
 class LimitReached(CicadaError):
     """The question could pass a limit on use, so it was not accepted."""
 
-    code, told, retryable = "limit_reached", "A limit on use is reached. Please ask again later.", True
+    code, told, retryable = "limit_reached", "You have reached a usage limit. Please try again later.", True
     fault = False
 
     def __init__(self, limit: LimitState) -> None:
@@ -104,13 +104,13 @@ class LimitReached(CicadaError):
 class SpendingStopped(LimitReached):
     """An administrator has stopped all spending."""
 
-    code, told, retryable = "spending_stopped", "Answering is stopped at the moment.", False
+    code, told, retryable = "spending_stopped", "Answering is currently disabled by an administrator.", False
 
 
 class LimitsUnavailable(CicadaError):
     """The limits could not be checked, so the question was not accepted."""
 
-    code, told, retryable = "limits_unavailable", "The limits on use could not be checked. Please try again.", True
+    code, told, retryable = "limits_unavailable", "The usage limits could not be checked. Please try again.", True
 
 
 # --- what stops an answer ---
@@ -126,14 +126,14 @@ class Cancelled(CicadaError):
 class AnswerTooLong(CicadaError):
     """The answer exceeded the log's limit."""
 
-    code, told = "answer_too_long", "The answer grew too long and was stopped."
+    code, told = "answer_too_long", "The answer was stopped because it became too long."
     final = True
 
 
 class DeliveryUnavailable(CicadaError):
     """The log could not be written in time; events are only shown once they are stored."""
 
-    code, told, retryable = "delivery_unavailable", "The answer could not be stored. Please try again.", True
+    code, told, retryable = "delivery_unavailable", "The answer could not be saved. Please try again.", True
 
 
 class WorkflowUnavailable(CicadaError):
@@ -145,7 +145,7 @@ class WorkflowUnavailable(CicadaError):
 class AllStrategiesFailed(CicadaError):
     """Every strategy of the chain was tried and failed."""
 
-    code, told, retryable = "all_strategies_failed", "Every way to answer this failed. Please try again later.", True
+    code, told, retryable = "all_strategies_failed", "All answer strategies failed. Please try again later.", True
 
 
 class WorkerLost(CicadaError):
@@ -157,19 +157,19 @@ class WorkerLost(CicadaError):
 class OutOfTime(CicadaError):
     """The worker or the request has too little time left."""
 
-    code, told, retryable = "out_of_time", "The answer took too long.", True
+    code, told, retryable = "out_of_time", "The answer timed out.", True
 
 
 class BudgetSpent(CicadaError):
     """The request has no model call left, or the next one could exceed its budget; the message says which."""
 
-    code, told = "budget_spent", "This answer has used up what it may cost."
+    code, told = "budget_spent", "The answer exceeded its budget."
 
 
 class DependencyDown(CicadaError):
     """A dependency keeps failing, so it is not called for a while; the message names it."""
 
-    code, told, retryable = "dependency_down", "Something needed for this is not working at the moment.", True
+    code, told, retryable = "dependency_down", "A required service is temporarily unavailable.", True
 
 
 # --- the semantic cache ---
@@ -178,13 +178,13 @@ class DependencyDown(CicadaError):
 class CacheMiss(CicadaError):
     """No earlier answer is near enough to the question."""
 
-    code, told = "cache_miss", "No earlier answer fits this question."
+    code, told = "cache_miss", "No cached answer matches this question."
 
 
 class CacheUnavailable(CicadaError):
     """The semantic cache could not be read."""
 
-    code, told, retryable = "cache_unavailable", "Earlier answers could not be looked up.", True
+    code, told, retryable = "cache_unavailable", "The answer cache is unavailable.", True
 
 
 # --- models ---
@@ -208,19 +208,19 @@ class ModelBusy(ModelError):
 class ModelUnavailable(ModelError):
     """The model's service failed or did not respond in time."""
 
-    code, told, retryable = "model_unavailable", "The model could not be reached.", True
+    code, told, retryable = "model_unavailable", "The model is unavailable.", True
 
 
 class ModelRefused(ModelError):
     """The model's service rejected the call: no access, unknown model, invalid request."""
 
-    code, told, retryable = "model_refused", "The model did not accept the question.", False
+    code, told, retryable = "model_refused", "The model rejected the request.", False
 
 
 class StreamBroken(ModelError):
     """The stream ended without ``messageStop``: cut, corrupted, silent or failed."""
 
-    code, told, retryable = "stream_broken", "The answer broke off.", True
+    code, told, retryable = "stream_broken", "The answer was interrupted.", True
 
 
 class AnswerIncomplete(ModelError):
@@ -232,7 +232,7 @@ class AnswerIncomplete(ModelError):
 class AnswerTruncated(AnswerIncomplete):
     """The answer reached the token limit of its call."""
 
-    code, told, retryable = "answer_truncated", "The answer grew longer than the model may write.", False
+    code, told, retryable = "answer_truncated", "The answer exceeded the model's output limit.", False
 
 
 class AnswerBlocked(AnswerIncomplete):
@@ -259,13 +259,17 @@ class GuardrailUnavailable(ModelError):
 class AnswerMalformed(AnswerIncomplete):
     """The model's service could not parse what the model wrote."""
 
-    code, told, retryable = "answer_malformed", "The model's answer was not well-formed.", True
+    code, told, retryable = "answer_malformed", "The model returned a malformed answer.", True
 
 
 class ContextTooLarge(AnswerIncomplete):
     """Question, passages and answer together exceeded the model's context window."""
 
-    code, told, retryable = "context_too_large", "The question and its passages are too much for the model.", False
+    code, told, retryable = (
+        "context_too_large",
+        "The question and its passages exceed the model's context window.",
+        False,
+    )
 
 
 # --- agents, and what they keep ---
@@ -280,25 +284,25 @@ class AgentError(CicadaError):
 class AgentUnavailable(AgentError):
     """The agent's service failed, or did not respond in time."""
 
-    code, told, retryable = "agent_unavailable", "The agent could not be reached.", True
+    code, told, retryable = "agent_unavailable", "The agent is unavailable.", True
 
 
 class AgentCapReached(AgentError):
     """The agent reached a cap, which the message names: turns, tool calls, tokens, time, or a loop."""
 
-    code, told, retryable = "agent_cap_reached", "The agent came to no end within what it may use.", False
+    code, told, retryable = "agent_cap_reached", "The agent reached its limits before it finished.", False
 
 
 class ToolInvalid(CicadaError):
     """A tool call is invalid; the message, which goes to the model, says why."""
 
-    code, told = "tool_invalid", "A tool was used in a way that it does not allow."
+    code, told = "tool_invalid", "Invalid tool call."
 
 
 class ProfileUnknown(CicadaError):
     """This user has no such profile; another user's profiles are unknown too."""
 
-    code, told = "profile_unknown", "There is no such profile."
+    code, told = "profile_unknown", "Profile not found."
 
 
 class ProfileInvalid(CicadaError):
@@ -310,13 +314,17 @@ class ProfileInvalid(CicadaError):
 class ProfileConflict(CicadaError):
     """The profile was changed meanwhile, or another one has its kind and name."""
 
-    code, told, retryable = "profile_conflict", "The profile was changed meanwhile. Look at it again first.", True
+    code, told, retryable = (
+        "profile_conflict",
+        "The profile was changed by another request. Reload it and try again.",
+        True,
+    )
 
 
 class ConfirmationUnknown(CicadaError):
     """The user's request has no such confirmation."""
 
-    code, told = "confirmation_unknown", "Nothing is waiting for this confirmation."
+    code, told = "confirmation_unknown", "Confirmation not found."
 
 
 class ConfirmationExpired(CicadaError):
@@ -328,13 +336,13 @@ class ConfirmationExpired(CicadaError):
 class ConversationUnknown(CicadaError):
     """This user has no such conversation, or it has expired or was deleted."""
 
-    code, told = "conversation_unknown", "There is no such conversation."
+    code, told = "conversation_unknown", "Conversation not found."
 
 
 class ProfilesUnavailable(CicadaError):
     """Profiles could not be read or written."""
 
-    code, told, retryable = "profiles_unavailable", "Profiles are not available right now.", True
+    code, told, retryable = "profiles_unavailable", "Profiles are temporarily unavailable.", True
 
 
 # --- the index and the corpus ---
@@ -343,7 +351,7 @@ class ProfilesUnavailable(CicadaError):
 class IndexFailure(CicadaError):
     """The index cannot serve this search."""
 
-    code, told, retryable = "index_error", "The search is not available.", True
+    code, told, retryable = "index_error", "Search is unavailable.", True
 
 
 class IndexMissing(IndexFailure):
@@ -366,13 +374,13 @@ class IndexCorrupt(IndexFailure):
 class IndexMismatch(IndexFailure):
     """The index was built with another embedding model or other dimensions."""
 
-    code, told, retryable = "index_mismatch", "The search index was built for another model.", False
+    code, told, retryable = "index_mismatch", "The search index was built with another embedding model.", False
 
 
 class IndexNewer(IndexMismatch):
     """A newer release wrote the index. It is left as it is: nothing is published over it or deleted."""
 
-    code, told, retryable = "index_newer", "A newer release wrote the search index.", True
+    code, told, retryable = "index_newer", "The search index was written by a newer release.", True
 
 
 class IndexUnavailable(IndexFailure):
@@ -380,49 +388,49 @@ class IndexUnavailable(IndexFailure):
 
     throttled = False
     """Whether it refused because of the rate of requests."""
-    code, told, retryable = "index_unavailable", "The search is not available right now.", True
+    code, told, retryable = "index_unavailable", "Search is temporarily unavailable.", True
 
 
 class PublishConflict(IndexFailure):
     """Another writer published first: the compare-and-swap lost."""
 
-    code, told, retryable = "publish_conflict", "Somebody else published a version first. Load again.", True
+    code, told, retryable = "publish_conflict", "Another process published a version first. Load again.", True
 
 
 class DeclarationChanged(PublishConflict):
     """The collection's declaration changed after these documents were divided into sections: prepare them again."""
 
-    code, told = "declaration_changed", "What the collection declares was changed meanwhile. Load again."
+    code, told = "declaration_changed", "The collection's declaration was changed during the load. Load again."
 
 
 class CorpusInvalid(CicadaError):
     """A corpus file breaks its format; the message names file, line and field."""
 
-    code, told = "corpus_invalid", "The corpus could not be read."
+    code, told = "corpus_invalid", "Invalid corpus."
 
 
 class RetrievalInvalid(CicadaError):
     """A request to a pipeline or an integrator function is malformed; the message names the field."""
 
-    code, told = "invalid_request", "The request is not valid."
+    code, told = "invalid_request", "Invalid request."
 
 
 class ResponseTooLarge(CicadaError):
     """An integrator function's result is too large for one response."""
 
-    code, told = "response_too_large", "The response is larger than one call can return: ask for less of it."
+    code, told = "response_too_large", "The response exceeds the size limit of one call. Request fewer results."
 
 
 class PassageUnknown(CicadaError):
     """The user can read no passage with this id: it does not exist, or is in a collection that they may not read."""
 
-    code, told = "passage_unknown", "There is no such passage."
+    code, told = "passage_unknown", "Passage not found."
 
     def __init__(self, message: str, *, changed: bool = False) -> None:
         """``changed``: the client has seen it in another version of the index."""
         super().__init__(message)
         if changed:
-            self.told = "The document was changed since: this passage is no longer in it."
+            self.told = "The document has changed and no longer contains this passage."
 
 
 class NameUnknown(CicadaError):
@@ -431,7 +439,7 @@ class NameUnknown(CicadaError):
     A name that the asker may not read is told as one that does not exist.
     """
 
-    code, told = "name_unknown", "There is no such name."
+    code, told = "name_unknown", "Name not found."
     final = True
     fault = False
 
@@ -445,25 +453,25 @@ class NameUnknown(CicadaError):
 class CollectionUnknown(NameUnknown):
     """None of the collections exists, or the asker may read none of them."""
 
-    code, told = "collection_unknown", "There is no such collection."
+    code, told = "collection_unknown", "Collection not found."
 
 
 class EpisodeUnknown(NameUnknown):
     """None of the episodes exists in what the asker may read."""
 
-    code, told = "episode_unknown", "There is no such episode."
+    code, told = "episode_unknown", "Episode not found."
 
 
 class DocumentUnknown(NameUnknown):
     """None of the documents exists in what the asker may read."""
 
-    code, told = "document_unknown", "There is no such document."
+    code, told = "document_unknown", "Document not found."
 
 
 class SectionUnknown(NameUnknown):
     """None of the sections exists in what the asker may read."""
 
-    code, told = "section_unknown", "There is no such section."
+    code, told = "section_unknown", "Section not found."
 
 
 # --- a document that is not loaded ---
@@ -478,7 +486,7 @@ class DocumentRefused(CicadaError):
 class DocumentUnsupported(DocumentRefused):
     """Its format is not supported."""
 
-    code, told = "document_unsupported", "Documents of this format are not read."
+    code, told = "document_unsupported", "Unsupported document format."
 
 
 class DocumentBroken(DocumentRefused):
@@ -490,13 +498,13 @@ class DocumentBroken(DocumentRefused):
 class DocumentEncrypted(DocumentRefused):
     """It is protected by a password."""
 
-    code, told = "document_encrypted", "The document is protected by a password."
+    code, told = "document_encrypted", "The document is password-protected."
 
 
 class DocumentWithoutText(DocumentRefused):
     """It has no text: a scan, or empty."""
 
-    code, told = "document_without_text", "The document holds no text: a scan must be made readable first."
+    code, told = "document_without_text", "The document contains no text. Run text recognition (OCR) on scans first."
 
 
 class DocumentTooLarge(DocumentRefused):
@@ -508,25 +516,25 @@ class DocumentTooLarge(DocumentRefused):
 class DocumentTooSlow(DocumentRefused):
     """Reading it takes too long."""
 
-    code, told = "document_too_slow", "Reading the document took too long."
+    code, told = "document_too_slow", "Reading the document timed out."
 
 
 class DocumentUnsafe(DocumentRefused):
     """It attacks its reader: expanding entities, archive members outside of its folder."""
 
-    code, told = "document_unsafe", "The document is built in a way that is not accepted."
+    code, told = "document_unsafe", "The document contains unsafe content."
 
 
 class DocumentInvalid(DocumentRefused):
     """Its content breaks the rules of its kind: a script's fields, a passage's id that another document has."""
 
-    code, told = "document_invalid", "The document's content breaks the rules of its kind."
+    code, told = "document_invalid", "The document's content is invalid."
 
 
 class DocumentConflict(DocumentRefused):
     """The collection holds a document of its source with another label."""
 
-    code, told = "document_conflict", "A document of that source has another workflow_id."
+    code, told = "document_conflict", "The collection already has a document of this source with another workflow_id."
 
 
 # --- uploads by users ---
@@ -535,31 +543,31 @@ class DocumentConflict(DocumentRefused):
 class UploadForbidden(CicadaError):
     """The user may not upload to this collection, or may not read it; one that does not exist is refused alike."""
 
-    code, told = "upload_forbidden", "You may not upload to this collection."
+    code, told = "upload_forbidden", "You do not have permission to upload to this collection."
 
 
 class UploadInvalid(CicadaError):
     """The upload cannot be a document of the collection; the message names the field and the reason."""
 
-    code, told = "upload_invalid", "A document cannot be uploaded like this."
+    code, told = "upload_invalid", "Invalid upload."
 
 
 class UploadTooLarge(CicadaError):
     """The document is larger than the deployment accepts; the message has the limit."""
 
-    code, told = "upload_too_large", "This document is too large to be uploaded."
+    code, told = "upload_too_large", "The document exceeds the upload size limit."
 
 
 class FolderFull(CicadaError):
     """The collection's folder holds as many documents as the deployment accepts; the message has the limit."""
 
-    code, told = "upload_folder_full", "This collection accepts no further uploads."
+    code, told = "upload_folder_full", "The collection has reached its limit of uploaded documents."
 
 
 class UploadUnknown(CicadaError):
     """The collection's folder holds no such document."""
 
-    code, told = "upload_unknown", "There is no such upload."
+    code, told = "upload_unknown", "Upload not found."
 
 
 class AuditUnavailable(CicadaError):
@@ -571,7 +579,7 @@ class AuditUnavailable(CicadaError):
 class SettingsInvalid(CicadaError):
     """A setting is missing or out of range; the message names it."""
 
-    code, told = "settings_invalid", "The deployment's settings are not valid."
+    code, told = "settings_invalid", "The deployment's settings are invalid."
 
 
 def raise_final(error: BaseException) -> None:

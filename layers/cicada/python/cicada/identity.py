@@ -60,7 +60,7 @@ def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Cal
     identity = context.get("authorizer") or {}
     subject, expires_at = identity.get("subject"), identity.get("expires_at")
     if not subject or not expires_at:
-        raise Unauthorized("the connection carries no identity")
+        raise Unauthorized("the connection has no identity")
     if int(expires_at) <= now_s:
         raise Unauthorized("the token has expired")
     tenant, issued_at, groups = identity.get("tenant"), identity.get("issued_at"), identity.get("groups")

@@ -105,10 +105,10 @@ class IssuerKeys(PyJWKClient):
         url = discovery_url(self._issuer)
         found = _get_json(url)
         if not isinstance(found, dict) or found.get("issuer") != self._issuer:
-            raise IssuerUnavailable(f"{url} describes another issuer than auth.issuer, which must match to the letter")
+            raise IssuerUnavailable(f"{url} describes a different issuer; auth.issuer must match it exactly")
         jwks_url = found.get("jwks_uri")
         if not isinstance(jwks_url, str) or urlsplit(jwks_url).scheme not in ("https", urlsplit(url).scheme):
-            raise IssuerUnavailable(f"{url} names no jwks_uri that begins with https://")
+            raise IssuerUnavailable(f"{url} has no jwks_uri that begins with https://")
         return jwks_url
 
 
@@ -125,7 +125,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def _get_json(url: str) -> Any:
     """Fetch a document. Raises IssuerUnavailable."""
     if urlsplit(url).scheme not in ("https", "http"):
-        raise IssuerUnavailable(f"{url} does not begin with https://")
+        raise IssuerUnavailable(f"{url} must begin with https://")
     request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT, "Accept": "application/json"})  # noqa: S310
     try:
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=TIMEOUT_S) as response:

@@ -187,7 +187,7 @@ test("a refused limit is a phase of its own, said in the status alone", () => {
 });
 
 test("an error that ended the request is told once, with what failed before", () => {
-  const message = "There is no episode “ep9”. These exist: “ep1”, “ep2”.";
+  const message = "Unknown episode “ep9”. Available: “ep1”, “ep2”.";
   const failed = [
     { strategy: "hybrid", code: "model_busy", reason: "The model is busy" },
     { strategy: "rag", code: "episode_unknown", reason: message },

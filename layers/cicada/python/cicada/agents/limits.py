@@ -62,7 +62,7 @@ class CappedLimits:
         if self._clock() >= self._deadline:
             raise AgentCapReached(f"time: a run may take {self._caps.time_s:g} s")
         if self._within.time_left_s() <= 0:
-            raise OutOfTime("the agent's attempt has had its time")
+            raise OutOfTime("the agent's attempt timed out")
 
     def call(self) -> None:
         """See the port. Raises what :meth:`check_time` does."""

@@ -157,7 +157,7 @@ class LoopingAgent(BedrockModel, ABC):
                 text.drop()
                 usage += use.usage
                 exchange.system = f"{exchange.system}\n\n{MALFORMED_HINT}".lstrip()
-                logger.info("a malformed turn is asked for again", extra={"model": self.model_id})
+                logger.info("retrying a malformed turn", extra={"model": self.model_id})
                 continue
             usage += finished.usage
             uses = turn.uses
@@ -176,7 +176,7 @@ class LoopingAgent(BedrockModel, ABC):
         limits.allow(self.model_id, Usage(exchange.input_tokens, self._max_turn_tokens))
         left_s = limits.time_left_s()
         if left_s <= 0:
-            raise OutOfTime("no time is left for another turn of the agent")
+            raise OutOfTime("no time left for another agent turn")
         turn = StreamedTurn()
 
         def call() -> ServiceCall:

@@ -37,11 +37,11 @@ class NumberedSources:
         key = source_key(source)
         with self._lock:
             if self.version and index_version and self.version != index_version:
-                raise ToolInvalid("the index was published anew meanwhile: answer from the passages that are here")
+                raise ToolInvalid("a new index version was published: answer from the passages you already have")
             self.version = self.version or index_version
             n = self._numbers.get(key, len(self._numbers) + 1)
             if n > MAX_SOURCES:
-                raise ToolInvalid(f"{MAX_SOURCES} passages are here already, and no more can be: answer from these")
+                raise ToolInvalid(f"the limit of {MAX_SOURCES} passages is reached: answer from these")
             self._numbers[key] = n
             held = self._sources.get(n)
             why = merged(() if held is None else held.why, source.why)

@@ -149,7 +149,7 @@ class ToolRunner:
         self.tools = tuple(tools)
         self._by_name = {tool.name: tool for tool in tools}
         if len(self._by_name) != len(tools):
-            raise ValueError(f"two tools have one name: {', '.join(sorted(tool.name for tool in tools))}")
+            raise ValueError(f"duplicate tool names: {', '.join(sorted(tool.name for tool in tools))}")
         self.actor = actor
         self.registry = registry
         self._limits = limits
@@ -176,7 +176,7 @@ class ToolRunner:
         if self.turns >= self._caps.max_turns:
             raise AgentCapReached(f"turns: a run has {self._caps.max_turns}")
         if self._limits.time_left_s() <= 0:
-            raise OutOfTime("no time is left for another turn of the agent")
+            raise OutOfTime("no time left for another agent turn")
         self.turns += 1
 
     def open(self, name: str, given: Mapping[str, Any]) -> Done:
@@ -189,7 +189,7 @@ class ToolRunner:
         call = ToolCall(f"opening_{self._openings}", name, given)
         tool = self._by_name.get(name)
         if tool is None:
-            raise ToolInvalid(f"{name} is not offered")
+            raise ToolInvalid(f"unknown tool {name}")
         written, valid = self._validated(tool, given)
         key = _key(name, written)
         self._seen[key] += 1
@@ -226,7 +226,7 @@ class ToolRunner:
         try:
             if tool.writes:
                 if not self._may_write():
-                    raise Stopped("the request has ended, or another attempt answers it")
+                    raise Stopped("the request has ended or another attempt has taken over")
                 self._check_wanted()  # the stop may have come during the look-up
             result = tool.run(valid, self.actor, self.registry, self._limits)
         except OutOfTime:
@@ -280,7 +280,7 @@ class ToolRunner:
         try:
             return written, read_form(tool.form, given)
         except OutputMisfit as misfit:
-            raise ToolInvalid(f"the input does not fit: {misfit}") from None
+            raise ToolInvalid(f"invalid input: {misfit}") from None
 
     def _count(self, key: str) -> None:
         self._seen[key] += 1
@@ -293,7 +293,7 @@ class ToolRunner:
         why = str(error) if isinstance(error, _SAID_TO_THE_MODEL) else error.told
         text = bounded({"error": error.code, "why": why})
         self._record("model", tool, written, len(text), started, fault=error.code)
-        logger.info("a tool's use failed", extra={"tool": tool.name if tool else "unknown", "code": error.code})
+        logger.info("tool call failed", extra={"tool": tool.name if tool else "unknown", "code": error.code})
         return ToolReply(call.call_id, tool.name if tool else call.name, text, failed=True)
 
     def _record(
@@ -327,7 +327,7 @@ def _canonical(given: object) -> str:
     try:
         written = json.dumps(given, sort_keys=True, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        raise ToolInvalid("the input is not a JSON object") from None
+        raise ToolInvalid("the input must be a JSON object") from None
     if len(written) > MAX_INPUT_CHARS:
         raise ToolInvalid(f"the input is longer than {MAX_INPUT_CHARS} characters")
     return written

@@ -270,7 +270,7 @@ class ActionHandlers:
                 head = conflict.head
             else:
                 return
-        raise DeliveryUnavailable("the subscribers keep changing")
+        raise DeliveryUnavailable("too many concurrent changes of the subscribers")
 
     # --- cancel ---
 

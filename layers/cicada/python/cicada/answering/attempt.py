@@ -167,7 +167,7 @@ class AttemptRunner:
         try:
             begun = self._starter.begin(task, worker)
         except RequestUnknown:
-            log_event(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
+            log_event(logger, "superseded", "the request no longer exists", level=logging.WARNING, why="gone")
             return AttemptOutcome("superseded")
         if isinstance(begun, NotYours):
             log_event(logger, "superseded", "attempt not begun", why=begun.why)

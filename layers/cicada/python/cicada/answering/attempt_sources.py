@@ -39,7 +39,7 @@ def found_before(log: RequestLog, key: RequestKey, readable: Callable[[], Readab
         _, entries = log.read(key)
         may_read = readable()
     except (StoreFault, RequestUnknown, IndexFailure) as error:
-        logger.info("earlier passages could not be read", extra={"why": str(error)})
+        logger.info("passages of the earlier attempt could not be read", extra={"why": str(error)})
         return None
     for event in (entry.event() for entry in reversed(entries)):
         if isinstance(event, Sources):

@@ -99,7 +99,7 @@ class AttemptStarter:
                 head, entries = self._log.read(task.key)
             if has_landed(commit, head, entries):
                 return Begun(head, commit)
-        raise DeliveryUnavailable("the attempt could not be begun")
+        raise DeliveryUnavailable("the attempt could not be started")
 
 
 def _log_fault(fault: StoreFault) -> None:

@@ -29,7 +29,7 @@ def close_exhausted(
     try:
         head = log.head(task.key)
     except RequestUnknown:
-        logger.warning("the request is gone")
+        logger.warning("the request no longer exists")
         return None
     refusal = may_drive(head, task.execution, now_s())
     if refusal is not None:

@@ -85,4 +85,4 @@ class CitationJudge:
         read = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
         price = cost(self.model.model_id, Usage(read, self.model.max_tokens))
         if price is not None and price.usd > self.cost_usd:
-            raise BudgetSpent(f"judging could cost {price.usd:.4f} USD of {self.cost_usd:.4f}")
+            raise BudgetSpent(f"judging could cost {price.usd:.4f} USD; {self.cost_usd:.4f} are left")

@@ -142,7 +142,7 @@ class QuestionGate:
                     self.sleep(number * BUSY_S * (0.5 + self.random()))
             else:
                 return
-        raise LimitsUnavailable("the accounts keep changing")
+        raise LimitsUnavailable("too many concurrent changes of the accounts")
 
     def _raise_if_exists(self, key: RequestKey) -> None:
         try:

@@ -188,7 +188,7 @@ class Recovery:
         _, entries = self.log.read(head.key)
         accepted = entries[0].event()
         if accepted is None:
-            raise NewerRelease("the event of its acceptance cannot be read")
+            raise NewerRelease("cannot parse the accepted event")
         return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
 
     def _end(self, head: RequestHead, error: CicadaError, *, still: Callable[[RequestHead], bool]) -> bool:

@@ -38,7 +38,7 @@ class TimeLeft:
 
         def check(**_: Any) -> None:
             if self.seconds() < longest_s:
-                raise DeliveryUnavailable(f"{self.seconds():.1f} s left, but a call may take {longest_s:g} s")
+                raise DeliveryUnavailable(f"{self.seconds():.1f} s left; a call can take {longest_s:g} s")
 
         client.meta.events.register("before-call", check)
         return client

@@ -84,7 +84,7 @@ class UploadApi:
         if not is_collection(collection):
             raise UploadInvalid("collection: must be 1 to 64 letters, digits, _ and -, and not begin with -")
         if not self._uploaders.may_upload(collection, caller.groups):
-            raise UploadForbidden(f"no group of the user may upload to {collection}")
+            raise UploadForbidden(f"none of the user's groups may upload to {collection}")
         if not self._access.rules().readable(caller.groups).allows(collection):
             raise UploadForbidden(f"the user may not read {collection}")
 
@@ -99,7 +99,9 @@ class UploadApi:
         if self._folders.count(collection, limits.max_documents) >= limits.max_documents and not self._folders.holds(
             collection, name
         ):
-            raise FolderFull(f"the folder of {collection} holds {limits.max_documents:,} documents: delete some first")
+            raise FolderFull(
+                f"{collection} has reached its limit of {limits.max_documents:,} uploaded documents: delete some first"
+            )
         expires_at_s = int(self._now_s()) + limits.lifetime_s
         with self._recorded("upload_begun", action, caller, name, bytes=action.bytes, sha256=action.sha256):
             fields = self._folders.form(
@@ -140,9 +142,9 @@ class UploadApi:
         spellings = dict.fromkeys((action.name, composed(action.name)))
         name = next((one for one in spellings if self._folders.holds(collection, one)), None)
         if name is None or collection_and_source(f"{folder(collection)}{name}") is None:
-            raise UploadUnknown(f"{collection} holds no upload of this name")
+            raise UploadUnknown(f"{collection} has no upload with this name")
         if name == DECLARATION and not self._limits.declarations:
-            raise UploadInvalid(f"name: {DECLARATION} declares who may read the collection: users may not delete it")
+            raise UploadInvalid(f"name: {DECLARATION} declares the collection's access rules: users may not delete it")
         with self._recorded("upload_deleted", action, caller, name):
             self._folders.delete(f"{folder(collection)}{name}")
         return UploadDeleted(request_id=action.request_id, collection=collection, name=name)

@@ -115,7 +115,7 @@ class SubBudget:
         """See :class:`cicada.models.ports.CallScope`."""
         with self._lock:
             if self._calls <= 0:
-                raise BudgetSpent(f"the attempt's {self._whose} has no call left")
+                raise BudgetSpent(f"the attempt's {self._whose} has no model calls left")
             self._calls -= 1
 
     def allow(self, model_id: str, most: Usage) -> None:
@@ -123,9 +123,9 @@ class SubBudget:
         tokens, usd = _takes(model_id, most)
         with self._lock:
             if tokens > self._tokens:
-                raise BudgetSpent(f"the {self._whose}'s call could take {tokens} tokens of {self._tokens}")
+                raise BudgetSpent(f"the {self._whose}'s call could use {tokens} tokens; {self._tokens} are left")
             if usd > self._cost_usd:
-                raise BudgetSpent(f"the {self._whose}'s call could cost {usd:.4f} USD of {self._cost_usd:.4f}")
+                raise BudgetSpent(f"the {self._whose}'s call could cost {usd:.4f} USD; {self._cost_usd:.4f} are left")
             self._tokens -= tokens
             self._cost_usd -= usd
 
@@ -192,7 +192,7 @@ class AttemptBudget(Stoppable):
         """See :class:`cicada.models.ports.CallScope`."""
         with self._lock:
             if self._calls_left <= 0:
-                raise BudgetSpent(f"a request may call models {MAX_MODEL_CALLS} times; this attempt has no call left")
+                raise BudgetSpent(f"the limit of {MAX_MODEL_CALLS} model calls a request is reached")
             self._calls_left -= 1
 
     def agent_sub_budget(self) -> SubBudget:
@@ -205,7 +205,7 @@ class AttemptBudget(Stoppable):
         """
         with self._lock:
             if self._calls_left <= 0:
-                raise BudgetSpent("this attempt has no call left that an agent could use")
+                raise BudgetSpent("this attempt has no model calls left for an agent")
             self._calls_left = 0
             made = tuple(self.made)
         share_tokens, share_usd = self.budget.tokens // MAX_MODEL_CALLS, self.budget.cost_usd / MAX_MODEL_CALLS
@@ -222,10 +222,14 @@ class AttemptBudget(Stoppable):
         """Raise BudgetSpent if a call could take more tokens, or cost more, than a call's share."""
         tokens = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
         if tokens + max_tokens > self.budget.tokens_a_call:
-            raise BudgetSpent(f"the call could take {tokens + max_tokens} tokens of {self.budget.tokens_a_call}")
+            raise BudgetSpent(
+                f"the call could use {tokens + max_tokens} tokens; the limit is {self.budget.tokens_a_call}"
+            )
         price = cost(model_id, Usage(input_tokens=tokens, output_tokens=max_tokens))
         if price is not None and price.usd > self.budget.cost_usd_a_call:
-            raise BudgetSpent(f"the call could cost {price.usd:.4f} USD of {self.budget.cost_usd_a_call:.4f}")
+            raise BudgetSpent(
+                f"the call could cost {price.usd:.4f} USD; the limit is {self.budget.cost_usd_a_call:.4f}"
+            )
 
     def note(self, call: ModelCall) -> None:
         """Record a call."""

@@ -39,7 +39,7 @@ def write(
     attempt_budget.admit(model.model_id, prompt, model.max_tokens)
     time_left_s = attempt_budget.time_left_s()
     if time_left_s <= 0:
-        raise OutOfTime("no time is left to call a model")
+        raise OutOfTime("no time left to call a model")
     record = _Record(model.model_id, purpose, attempt_budget)
     pieces: list[str] = []
     try:

@@ -102,5 +102,5 @@ def _read(store: ObjectStore, name: str, ended: bool) -> Recorded:
 def _object(store: ObjectStore, key: str) -> dict[str, Any]:
     found = json.loads(store.read(key).data)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{key} is no record")
+        raise ValueError(f"invalid record {key}")
     return found

@@ -115,7 +115,7 @@ def record(
     try:
         _write(store, began.key(), {"at": _told(began.at), **body})
     except IndexUnavailable as error:
-        raise AuditUnavailable(f"{action} was not recorded, so it was not done: {error}") from error
+        raise AuditUnavailable(f"{action} was not performed because it could not be recorded: {error}") from error
     change = ChangeRecord(began.id)
     try:
         yield change
@@ -155,7 +155,7 @@ def _write(store: ObjectStore, key: str, body: Mapping[str, Any]) -> None:
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed:
-        logger.debug("a record was written by an attempt whose response was lost")  # the id is ours
+        logger.debug("the record was already written by an earlier try whose response was lost")  # the id is ours
 
 
 def _about(subject: str | None) -> dict[str, str]:

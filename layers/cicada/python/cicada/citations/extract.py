@@ -94,7 +94,7 @@ def extract_citations(
     sources = [_source(at, passage) for at, passage in enumerate(passages, 1)]
     numbers = sorted(source.n for source in sources)
     if len(set(numbers)) < len(numbers):
-        raise ValueError("two passages have one number")
+        raise ValueError("duplicate passage number")
     sentences = tuple(map(_sentence, check_sentences(answer, sources, judge)))
     cited = {marker.n for one in sentences for marker in one.markers if marker.passage_id is not None}
     checked = [marker for one in sentences if not one.abstains for marker in one.markers]

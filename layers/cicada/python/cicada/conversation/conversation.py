@@ -135,7 +135,7 @@ class Conversation:
             else:
                 log_event(logger, "kept", "turn kept", where="conversation")
                 return
-        raise StoreFault(f"the session changed {WRITE_TRIES} times while a turn was written")
+        raise StoreFault(f"the session changed {WRITE_TRIES} times while a turn was being written")
 
     def _by_model(
         self, query: str, turns: Sequence[ConversationTurn], attempt_budget: AttemptBudget

@@ -95,7 +95,7 @@ class DynamoDbConversationRecords:
                 item = failed.item
             else:
                 return
-        raise StoreFault("the conversation keeps changing")
+        raise StoreFault("too many concurrent changes of the conversation")
 
     def read(self, key: SessionKey) -> ConversationRecord | None:
         """See the port."""

@@ -76,7 +76,7 @@ def read_script(files: Sequence[Path]) -> list[Message]:
                 script.add(place, element)
     problems.raise_if_any()
     if not script.messages:
-        raise CorpusInvalid(f"{', '.join(map(str, files))}: holds no message")
+        raise CorpusInvalid(f"{', '.join(map(str, files))}: contains no message")
     return script.messages
 
 
@@ -121,7 +121,7 @@ def _elements(file: Path, problems: _Problems) -> Iterator[tuple[str, Any]]:
         return
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problems.add(f"{file}:{line}", "is not UTF-8")
+        problems.add(f"{file}:{line}", "is not valid UTF-8")
         return
     yield from _lines(file, text, problems) if file.suffix == ".jsonl" else _array(file, text, problems)
 
@@ -196,13 +196,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _FieldTwiceError(f"{key}: is there twice")
+            raise _FieldTwiceError(f"{key}: duplicate field")
         found[key] = value
     return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"invalid JSON: {name}")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)

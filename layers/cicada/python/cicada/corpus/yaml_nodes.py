@@ -58,10 +58,12 @@ def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = Tru
                 yield node
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlInvalid(mark.line + 1 if mark else None, f"is not YAML: {error.problem or error.context}") from None
+        raise YamlInvalid(
+            mark.line + 1 if mark else None, f"is not valid YAML: {error.problem or error.context}"
+        ) from None
     except yaml.YAMLError as error:
         told = str(error).partition("\n")[0]
-        raise YamlInvalid(_line_of_unprintable(text), f"is not YAML: {told}") from None
+        raise YamlInvalid(_line_of_unprintable(text), f"is not valid YAML: {told}") from None
 
 
 def _line_of_unprintable(text: str) -> int | None:
@@ -117,12 +119,12 @@ class _Builder:
 
     def _refuse_anchor(self, anchor: str | None, line: int) -> None:
         if anchor is not None and not self._aliases:
-            raise YamlInvalid(line, "anchors and aliases (& and *) are not read here: write it out")
+            raise YamlInvalid(line, "anchors and aliases (& and *) are not supported here: write out the value")
 
     def _aliased(self, anchor: str, line: int) -> Node:
         found = self._anchored.get(anchor)
         if found is None:
-            raise YamlInvalid(line, f"the alias *{anchor[:80]} stands for nothing before it, or for what holds it")
+            raise YamlInvalid(line, f"the alias *{anchor[:80]} refers to an unknown anchor or to itself")
         return Node(found.value, line, found.size)
 
     def _count(self, nodes: int, line: int) -> None:
@@ -151,16 +153,16 @@ class _Collection:
             self._items.append(node)
         elif self._key is None:
             if isinstance(node.value, list | dict):
-                raise YamlInvalid(node.line, "a mapping's name must be text")
+                raise YamlInvalid(node.line, "a mapping's key must be text")
             self._key = (node.value or "", node.line)
         else:
             (name, line), self._key = self._key, None
             if name == _MERGE and isinstance(node.value, list | dict):
                 if not self._merges:
-                    raise YamlInvalid(line, "merging mappings (<<) is not read here: write it out")
+                    raise YamlInvalid(line, "merge keys (<<) are not supported here: write out the mapping")
                 self._merge(node)
             elif name in self._entries:
-                raise YamlInvalid(line, f"names {name[:80]} a second time")
+                raise YamlInvalid(line, f"duplicate name {name[:80]}")
             else:
                 self._entries[name] = Node(node.value, line, node.size)
 

@@ -67,7 +67,7 @@ def append(head: RequestHead, events: Sequence[LogEvent], *, claim: AttemptClaim
     commit = Commit(head.fence, tuple(map(dump_event, events)), state, claim)
     size = head.log_bytes + commit.added_bytes
     if size > MAX_LOG_BYTES and not (len(events) == 1 and isinstance(last, TERMINAL)):
-        raise AnswerTooLong(f"the log would hold {size} bytes; the limit is {MAX_LOG_BYTES}")
+        raise AnswerTooLong(f"the log would have {size} bytes; the limit is {MAX_LOG_BYTES}")
     return commit
 
 

@@ -187,7 +187,7 @@ class DeliveryDriver:
         try:
             head = self._log.head(self._outbox.head.key)
         except StoreFault as error:
-            logger.info("the request could not be watched", extra={"why": str(error)})
+            logger.info("could not check the request's current attempt", extra={"why": str(error)})
             return
         self._outbox.watched(head)
 

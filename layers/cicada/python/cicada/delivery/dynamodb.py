@@ -176,7 +176,7 @@ class DynamoDbLog:
                 self._sleep(pause_s * (0.5 + self._random()))
             else:
                 return True
-        raise StoreFault("the accounts are being written by others")
+        raise StoreFault("too many concurrent writes of the accounts")
 
     def head(self, key: RequestKey) -> RequestHead:
         """See the port."""

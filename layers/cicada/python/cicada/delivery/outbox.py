@@ -216,7 +216,7 @@ class Outbox:
         """The commit has landed and the store returned ``head``. Returns the posts."""
         commit, self._in_flight = self._in_flight, None
         if commit is None:
-            raise AssertionError("no commit is in flight")
+            raise AssertionError("no commit is in progress")
         self._head = head
         self._renewed_at = self._watched_at = now
         self._failing_since = None

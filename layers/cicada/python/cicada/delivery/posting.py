@@ -120,7 +120,7 @@ def end_request(
         if withdraws(terminal):
             _purge(log, head)
         return True
-    raise DeliveryUnavailable("the log keeps changing")
+    raise DeliveryUnavailable("too many concurrent changes of the log")
 
 
 def _log_ended(head: RequestHead, terminal: Failed) -> None:

@@ -115,7 +115,7 @@ def load_head(key: RequestKey, item: Item) -> RequestHead:
     try:
         return _head(key, item)
     except (KeyError, TypeError, ValueError) as error:
-        raise NewerRelease(f"the request's record cannot be read: {type(error).__name__}") from error
+        raise NewerRelease(f"cannot parse the request's record: {type(error).__name__}") from error
 
 
 def load_question(item: Item) -> Question:

@@ -150,11 +150,11 @@ def change_readers(store: ObjectStore, collection: str, change: Callable[[Reader
         except PreconditionFailed:
             continue
         return
-    raise IndexUnavailable(f"{ACCESS_KEY} was changed {WRITE_ATTEMPTS} times meanwhile")
+    raise IndexUnavailable(f"{ACCESS_KEY} was changed concurrently {WRITE_ATTEMPTS} times")
 
 
 def _parse(data: bytes) -> _StoredRules:
     try:
         return _StoredRules.model_validate_json(data)
     except ValidationError as error:
-        raise IndexCorrupt(f"{ACCESS_KEY}, who may read which collections, cannot be read: {error}") from error
+        raise IndexCorrupt(f"cannot parse the access rules in {ACCESS_KEY}: {error}") from error

@@ -134,16 +134,16 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     """
     items = list(passages)
     if not (items or empty):
-        raise CorpusInvalid(f"{collection} would hold no passage")
+        raise CorpusInvalid(f"{collection} would have no passages")
     seen: dict[int, str] = {}
     for passage in (item.passage for item in items):
         if passage.collection != collection:
-            raise CorpusInvalid(f"passage {passage.id} is of collection {passage.collection}, not {collection}")
+            raise CorpusInvalid(f"passage {passage.id} belongs to collection {passage.collection}, not {collection}")
         digest = id_digest(passage.id)
         if seen.get(digest) == passage.id:
-            raise CorpusInvalid(f"two passages of {collection} have the id {passage.id}")
+            raise CorpusInvalid(f"duplicate passage id {passage.id} in {collection}")
         if digest in seen:
-            raise CorpusInvalid(f"the ids {seen[digest]} and {passage.id} of {collection} cannot be told apart")
+            raise CorpusInvalid(f"the ids {seen[digest]} and {passage.id} of {collection} have the same digest")
         seen[digest] = passage.id
     return items
 

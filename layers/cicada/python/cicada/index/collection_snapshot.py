@@ -68,7 +68,7 @@ class SegmentSnapshot:
         """
         file = SegmentFile.open(store, entry)
         if (file.embedding_model_id, file.dimensions) != (manifest.embedding_model_id, manifest.dimensions):
-            raise IndexCorrupt(f"{entry.key} is embedded with another model than its manifest says")
+            raise IndexCorrupt(f"the embedding model of {entry.key} differs from its manifest")
         return cls(entry, _Rows(file), read_tombstones(store, entry))
 
     def as_in(self, store: ObjectStore, entry: SegmentEntry) -> Self:
@@ -288,7 +288,7 @@ def read_snapshot(
         except (IndexCorrupt, IndexMismatch) as error:
             if not leave_out_damaged:
                 raise
-            logger.warning("a segment cannot be used", extra={"segment": entry.key}, exc_info=error)
+            logger.warning("cannot load a segment", extra={"segment": entry.key}, exc_info=error)
             return entry
         return segment
 

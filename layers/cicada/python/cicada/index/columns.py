@@ -92,7 +92,7 @@ class FieldPart:
     def __init__(self, sections: Sections, count: int, fields: object, names: Sequence[str], kind: str) -> None:
         """Take the segment's sections and row count, the part's fields, and the patterns of section names."""
         if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
-            raise IndexCorrupt(f"a segment's {kind} are not named")
+            raise IndexCorrupt(f"a segment's {kind} have no names")
         self._sections = sections
         self._count = count
         self._names = {field: tuple(name.format(number) for name in names) for number, field in enumerate(fields)}

@@ -85,7 +85,7 @@ def compact(
     def on_top_of(current: Published | None) -> Manifest:
         refuse_late(began_at, now())
         if current is None:
-            raise PublishConflict("the published version is gone")
+            raise PublishConflict("the published version no longer exists")
         entries: dict[str, SegmentEntry | None] = {entry.key: entry for entry in current.manifest.segments}
         for merge in merges:
             merge.put_in_place(store, base.manifest, entries)
@@ -123,7 +123,9 @@ class _Merge:
                 )
             current = source.as_in(store, entry)
             if (current.alive & ~source.alive).any():
-                raise PublishConflict(f"passages of {self.merged.collection} came back while they were being merged")
+                raise PublishConflict(
+                    f"passages of {self.merged.collection} were restored while they were being merged"
+                )
             gone.append(np.setdiff1d(source.ids, current.ids))
         merged: SegmentEntry | None = self.merged
         if (deleted := np.concatenate(gone)).size:

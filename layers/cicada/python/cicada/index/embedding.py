@@ -29,10 +29,10 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: flo
     vectors = np.asarray(embedder.embed(texts, time_budget_s=time_budget_s), dtype=np.float32)
     if vectors.shape != (len(texts), embedder.dimensions):
         expected = (len(texts), embedder.dimensions)
-        raise IndexMismatch(f"{embedder.model_id} gave vectors of shape {vectors.shape}, not {expected}")
+        raise IndexMismatch(f"{embedder.model_id} returned vectors of shape {vectors.shape}, expected {expected}")
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     if not bool((np.abs(lengths - 1) <= UNIT_TOLERANCE).all()):  # a NaN is not within the tolerance either
-        raise IndexMismatch(f"{embedder.model_id} gave vectors that are not of unit length")
+        raise IndexMismatch(f"{embedder.model_id} returned vectors that are not normalised")
     return vectors
 
 

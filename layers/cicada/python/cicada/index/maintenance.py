@@ -92,7 +92,7 @@ def collect_garbage(
             continue
         needed = frozenset[str]().union(*(past.references() for past in kept), {version_key(p.version) for p in kept})
         return _delete(store, needed, horizon, len(kept), progress)
-    raise PublishConflict("others publish all the time; collect again later")
+    raise PublishConflict("too many concurrent publications; run the collection again later")
 
 
 def _kept(
@@ -168,7 +168,7 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
             segment = SegmentSnapshot.read(store, manifest, entry)
             segment.verify(store)
             if twice := np.intersect1d(before, segment.ids).size:
-                raise IndexCorrupt(f"{twice} of its passages are in another segment of {entry.collection} too")
+                raise IndexCorrupt(f"{twice} of its passages are also in another segment of {entry.collection}")
         except (IndexCorrupt, IndexMismatch) as error:
             damaged.append(Damage(entry.key, entry.collection, str(error)))
         else:
@@ -245,7 +245,7 @@ def maintain(
         try:
             done.collected = collect_garbage(store, keep_versions=keep_versions, grace_s=grace_s, now=now)
         except PublishConflict as error:
-            logger.info("garbage collection put off", extra={"why": str(error)})
+            logger.info("garbage collection deferred", extra={"why": str(error)})
     return done
 
 
@@ -260,7 +260,7 @@ def _compact(
 ) -> None:
     rows = rows_within(memory_bytes, manifest.of_collection(collection), manifest.dimensions)
     if _needs_more(manifest, collection, rows):
-        logger.warning("segments are too large to be merged here", extra={"collection": collection, "rows": rows})
+        logger.warning("segments are too large to merge here", extra={"collection": collection, "rows": rows})
         done.too_large.append(collection)
     elif not compaction_due(manifest, collection, segment_rows=rows):
         return
@@ -272,10 +272,10 @@ def _compact(
                 store, collection=collection, segment_rows=rows, go_on=lambda: remaining_s() >= COMPACTION_S, now=now
             )
         except PublishConflict as error:
-            logger.info("compaction put off", extra={"collection": collection, "why": str(error)})
+            logger.info("compaction deferred", extra={"collection": collection, "why": str(error)})
             done.put_off.append(collection)
         except (IndexCorrupt, IndexMismatch) as error:
-            logger.warning("a collection cannot be compacted", extra={"collection": collection}, exc_info=error)
+            logger.warning("cannot compact a collection", extra={"collection": collection}, exc_info=error)
             done.failures.append(error)
         else:
             done.compactions += [compacted] if compacted else []  # None: another run was faster

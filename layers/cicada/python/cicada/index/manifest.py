@@ -73,7 +73,7 @@ class SegmentEntry(IndexModel):
     @model_validator(mode="after")
     def _rows_add_up(self) -> Self:
         if self.live + (self.tombstones.count if self.tombstones else 0) != self.count:
-            raise ValueError(f"the live and deleted rows of {self.key} do not add up")
+            raise ValueError(f"the live and deleted rows of {self.key} are inconsistent")
         return self
 
 
@@ -100,14 +100,14 @@ class Manifest(IndexModel):
     @model_validator(mode="after")
     def _segments_differ(self) -> Self:
         if len({segment.key for segment in self.segments}) < len(self.segments):
-            raise ValueError("a segment is named twice")
+            raise ValueError("duplicate segment")
         return self
 
     @model_validator(mode="after")
     def _declarations_are_of_its_collections(self) -> Self:
         declared = [one.collection for one in self.declarations]
         if declared != sorted(set(declared)) or not set(declared) <= set(self.collections):
-            raise ValueError("the declarations must be of the version's collections, each once, sorted by name")
+            raise ValueError("declarations must be unique, belong to the version's collections and be sorted by name")
         return self
 
     @classmethod
@@ -208,9 +208,9 @@ def parse_manifest(data: bytes) -> Manifest:
     except (ValidationError, ValueError, RecursionError) as error:
         if isinstance(error, ValidationError) and _is_newer(found, error):
             raise IndexNewer("a newer release of Cicada wrote the index's manifest") from error
-        raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error
+        raise IndexCorrupt(f"cannot parse the index's manifest: {error}") from error
     if manifest.version != manifest.derived_version() or manifest.digest != manifest.derived_digest():
-        raise IndexCorrupt(f"the manifest of version {manifest.version} is not the one that was written")
+        raise IndexCorrupt(f"the manifest of version {manifest.version} differs from the one that was written")
     return manifest
 
 

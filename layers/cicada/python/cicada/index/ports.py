@@ -76,7 +76,7 @@ def put(store: ObjectStore, key: str, data: bytes) -> None:
         except ObjectMissing:
             raise IndexUnavailable(f"{key} can neither be written nor read") from error
         if found.data != data:  # equal data: the write succeeded, but its response was lost, and the retry was refused
-            raise IndexUnavailable(f"{key} holds another object") from error
+            raise IndexUnavailable(f"{key} contains a different object") from error
 
 
 Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]

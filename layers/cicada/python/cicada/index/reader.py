@@ -220,7 +220,7 @@ class IndexReader:
         try:
             found = self._store.read_if_changed(CURRENT_KEY, held.etag) if held else self._store.read(CURRENT_KEY)
         except ObjectMissing as error:
-            raise IndexMissing("no version is published") from error
+            raise IndexMissing("no version has been published") from error
         except IndexUnavailable as error:
             if error.throttled:
                 longer_s = self._interval_s * random.uniform(1.5, 2.5)  # noqa: S311 (jitter, no secret)
@@ -314,7 +314,7 @@ def _logging_errors(do: Callable[[], object]) -> None:
     try:
         do()
     except IndexMissing:
-        logger.debug("no version is published yet")
+        logger.debug("no version has been published yet")
     except CicadaError as error:
         logger.warning("index not refreshed", extra={"code": error.code, "why": str(error)})
     except Exception:

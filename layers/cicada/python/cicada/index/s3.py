@@ -47,7 +47,7 @@ class S3Store:
     def read(self, key: str) -> StoredObject:  # noqa: D102 (the port's contract)
         found = self._get(key)
         if found is None:
-            raise IndexUnavailable(f"S3 answered an unconditional read of {key} as unchanged")
+            raise IndexUnavailable(f"S3 answered an unconditional read of {key} with 304 Not Modified")
         return found
 
     def read_if_changed(self, key: str, etag: str) -> StoredObject | None:  # noqa: D102

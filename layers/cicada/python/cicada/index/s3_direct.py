@@ -143,7 +143,7 @@ class DirectS3Store:
     def read(self, key: str) -> StoredObject:  # noqa: D102 (the port's contract)
         found = self._get(key, {}, _whole)
         if found is None:
-            raise self._unavailable(key, "it answered an unconditional read as unchanged")
+            raise self._unavailable(key, "it answered an unconditional read with 304 Not Modified")
         return found
 
     def read_if_changed(self, key: str, etag: str) -> StoredObject | None:  # noqa: D102
@@ -165,7 +165,7 @@ class DirectS3Store:
 
         found = self._get(key, asked, take)
         if found is None:
-            raise self._unavailable(key, "it answered an unconditional read as unchanged")
+            raise self._unavailable(key, "it answered an unconditional read with 304 Not Modified")
         return found
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:  # noqa: D102
@@ -286,10 +286,10 @@ class _ExpiredError(Exception):
 
 def _whole(response: HTTPResponse, deadline: float) -> StoredObject:
     if response.status != 200:
-        raise _TransientError(f"an answer {response.status} to the read of a whole object")
+        raise _TransientError(f"status {response.status} for the read of a whole object")
     etag = response.headers["ETag"]
     if response.length is None or etag is None:
-        raise _TransientError("an answer without a length, or without an entity tag")
+        raise _TransientError("a response without Content-Length or ETag")
     buffer = bytearray(response.length)
     _fill(response, memoryview(buffer), deadline)
     return StoredObject(bytes(buffer), etag)
@@ -299,10 +299,10 @@ def _range(response: HTTPResponse, start: int, buffer: memoryview, deadline: flo
     """Read the requested range, or as much of it as the object has."""
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if response.status != 206 or match is None:
-        raise _TransientError(f"an answer {response.status} without a range to the read of a range")
+        raise _TransientError(f"status {response.status} without Content-Range for the read of a range")
     first, last, size = map(int, match.groups())
     if first != start or last + 1 != min(start + len(buffer), size) or response.length != last + 1 - first:
-        raise _TransientError(f"another range than requested: {match[0]}")
+        raise _TransientError(f"unexpected range: {match[0]}")
     _fill(response, buffer[: response.length], deadline)
     return last + 1 - first
 
@@ -315,7 +315,7 @@ def _fill(response: HTTPResponse, buffer: memoryview, deadline: float) -> None:
             raise TimeoutError("the response is too slow")
         count = response.readinto(buffer[read : read + STEP_BYTES])
         if not count:
-            raise _TransientError(f"the response broke off after {read} of {len(buffer)} bytes")
+            raise _TransientError(f"the response was cut off after {read} of {len(buffer)} bytes")
         read += count
 
 

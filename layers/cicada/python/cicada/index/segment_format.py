@@ -260,4 +260,4 @@ def from_json(data: memoryview) -> Any:
     try:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
-        raise IndexCorrupt("a section of a segment cannot be read") from error
+        raise IndexCorrupt("cannot read a section of a segment") from error

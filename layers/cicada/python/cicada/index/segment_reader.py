@@ -152,7 +152,7 @@ def _open(entry: SegmentEntry, data: memoryview) -> SegmentSections:
     with damage_in(entry.key):
         head = decode_head(data, entry.sha256, entry.bytes)
         if (head.header.collection, head.header.count) != (entry.collection, entry.count):
-            raise IndexCorrupt("it is another segment than its manifest says")
+            raise IndexCorrupt("the segment differs from its manifest")
     return SegmentSections(entry.key, head, entry.head_bytes)
 
 
@@ -231,7 +231,7 @@ class RoundReader:
             with self._quiet:
                 self._quiet.wait_for(lambda: self._stopped or not self._waiting)
             if self._stopped:
-                raise IndexUnavailable("the reader is being closed")
+                raise IndexUnavailable("the reader is closed")
             end = min(start + LOAD_BYTES, size)
             self._fetch([(sections, name, start, buffer[start:end])])
         return buffer

@@ -91,7 +91,7 @@ class TextPart:
             try:
                 found.append(Passage.model_validate_json(lines[block][line]))
             except (IndexError, ValidationError) as error:
-                raise IndexCorrupt(f"a segment holds no readable passage at {place}") from error
+                raise IndexCorrupt(f"a segment has no readable passage at {place}") from error
         return found
 
     def decode(self, gather: Gather) -> tuple[list[bytes], NDArray[np.intp]]:

@@ -55,7 +55,7 @@ def must_be_published(store: ObjectStore) -> Published:
     """The current version. Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable."""
     current = read_current(store)
     if current is None:
-        raise IndexMissing("no version is published")
+        raise IndexMissing("no version has been published")
     return current
 
 
@@ -78,14 +78,14 @@ def keep(store: ObjectStore, key: str, data: bytes) -> None:
         if found.data == data:
             return
         replaces = found.etag
-    raise PublishConflict(f"another writer writes other content to {key}")
+    raise PublishConflict(f"another writer is writing different content to {key}")
 
 
 def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> None:
     """Make a version the current one, atomically.
 
     ``replaces`` is the entity tag of the manifest that this version is based on, None for none. Raises PublishConflict
-    if another version was published in between. After IndexUnavailable the version may be current.
+    if another version was published concurrently. After IndexUnavailable the version may be current.
     """
     data = manifest.to_bytes()
     keep(store, version_key(manifest.version), data)
@@ -96,7 +96,7 @@ def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> 
         # that was built upon it since, is current.
         current = read_current(store)
         if current is None or manifest.version not in (current.manifest.version, current.manifest.previous):
-            raise PublishConflict(f"version {manifest.version} was overtaken") from error
+            raise PublishConflict(f"a newer version than {manifest.version} was published first") from error
 
 
 def publish_on_top(
@@ -116,7 +116,7 @@ def publish_on_top(
             current = read_current(store)
         else:
             return manifest
-    raise PublishConflict(f"{PUBLISH_ATTEMPTS} other versions were published meanwhile")
+    raise PublishConflict(f"{PUBLISH_ATTEMPTS} other versions were published concurrently")
 
 
 def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], datetime] = utc_now) -> Manifest:
@@ -130,7 +130,7 @@ def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], da
 
     def on_top_of(current: Published | None) -> Manifest:
         if current is None:
-            raise PublishConflict("the published version is gone")
+            raise PublishConflict("the published version no longer exists")
         return current.manifest.successor(created_at=now(), allow_partial=allowed)
 
     return publish_on_top(store, base, on_top_of)
@@ -139,7 +139,9 @@ def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], da
 def refuse_late(began_at: datetime, now: datetime) -> None:
     """Raises PublishConflict if the first object was written so long ago that it may have been deleted as garbage."""
     if (now - began_at).total_seconds() > MAX_WRITE_S:
-        raise PublishConflict(f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: the first objects may be gone")
+        raise PublishConflict(
+            f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: the first objects may already be deleted"
+        )
 
 
 _VERSION_KEY = re.compile(version_key(r"(?P<version>\d{6,}-[0-9a-f]{16})"))
@@ -158,7 +160,7 @@ class PastVersion:
         """Parse the manifest. Raises IndexCorrupt or IndexMismatch."""
         manifest = parse_manifest(self.data)
         if manifest.version != self.version:
-            raise IndexCorrupt(f"{version_key(self.version)} holds version {manifest.version}")
+            raise IndexCorrupt(f"{version_key(self.version)} contains version {manifest.version}")
         return manifest
 
     def previous(self) -> str | None:
@@ -222,16 +224,16 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
 
     Returns the current version, which stays if it is the one to roll back to. Raises IndexMissing if the version is not
     stored; IndexCorrupt if it is damaged or lacks an object; IndexMismatch if it has another format; PublishConflict if
-    another version was published in between.
+    another version was published concurrently.
     """
     began = _newest(store)
     for _ in range(PUBLISH_ATTEMPTS):
         newest = _newest(store)
         if newest.manifest.version != began.manifest.version:
-            raise PublishConflict(f"version {newest.manifest.version} was published in between")
+            raise PublishConflict(f"version {newest.manifest.version} was published concurrently")
         past = next((past for past in history(store, newest.manifest) if past.version == version), None)
         if past is None:
-            raise IndexMissing(f"there is no version {version} to roll back to")
+            raise IndexMissing(f"cannot roll back: version {version} does not exist")
         old = past.manifest()
         if newest.sound and old.version == newest.manifest.version:
             return old
@@ -250,7 +252,7 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
         except PublishConflict:
             continue  # garbage collection rewrites the current manifest, and may have deleted this version
         return manifest
-    raise PublishConflict("the current version's manifest is being written all the time")
+    raise PublishConflict("too many concurrent writes of the current version's manifest")
 
 
 def _or(declared: Readers, rule: Readers | None) -> Readers:

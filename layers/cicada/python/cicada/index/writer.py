@@ -183,7 +183,7 @@ class IndexWriter:
         except IndexNewer:
             raise
         except (IndexCorrupt, IndexMismatch) as error:
-            logger.warning("the index is started over", exc_info=error)
+            logger.warning("rebuilding the index from scratch", exc_info=error)
         passages = len(stream.ids)
         entries, asked = self._write(collection, stream, np.arange(passages), CollectionSnapshot())
         stored = list(stored_versions(self._store))
@@ -195,7 +195,7 @@ class IndexWriter:
             if base is None:
                 return self._new_manifest(number, entries, declarations, previous=next(reversed(stored), None))
             if current is None or current.manifest.version != base.manifest.version:
-                raise PublishConflict("another version was published meanwhile")
+                raise PublishConflict("another version was published concurrently")
             before = current.manifest
             return self._new_manifest(
                 number, entries, declarations, previous=before.version, kept_from=before.kept_from
@@ -223,7 +223,7 @@ class IndexWriter:
         same = base is None or not snapshot.count or _declarations(base.manifest, change.collection, declares)[1]
         if same and not (len(change.chosen) or len(change.gone) or snapshot.unusable):
             if base is None:
-                raise IndexMissing("no version is published, and there is nothing to publish")
+                raise IndexMissing("no version has been published and there is nothing to publish")
             return WriteResult(
                 base.manifest.version, False, snapshot.count, 0, 0, 0, len(snapshot.segments), declared_before
             )
@@ -371,4 +371,4 @@ def _declarations(
 
 def _refuse_foreign_declaration(collection: str, declares: Declares) -> None:
     if isinstance(declares, CollectionDeclaration) and declares.collection != collection:
-        raise CorpusInvalid(f"the declaration is of collection {declares.collection}, not {collection}")
+        raise CorpusInvalid(f"the declaration belongs to collection {declares.collection}, not {collection}")

@@ -257,9 +257,9 @@ class _Plan:
             return
         own = {self.owner.workflow_id}
         if not held.values_of({file.source for file in self.candidates}, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentConflict(f"a document of {self.collection} with another workflow_id has that source")
+            raise DocumentConflict(f"{self.collection} already has a document of this source with another workflow_id")
         if not held.values_of(self.gone, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentUnknown(f"{self.collection} holds no document of that source with this workflow_id")
+            raise DocumentUnknown(f"{self.collection} has no document of this source with this workflow_id")
 
 
 def _with_retries(write: Callable[[], WriteResult], plan: _Plan, *, attempts: int) -> WriteResult | None:
@@ -290,7 +290,7 @@ def _open(
         try:
             file = PreparedFile.open(store, one.key)
             if file.source != one.source:
-                raise IndexCorrupt(f"{one.key} is of another document", key=one.key)
+                raise IndexCorrupt(f"{one.key} belongs to another document", key=one.key)
         except IndexCorrupt as error:
             return _damaged(one.source, error)
         if (file.embedding_model_id, file.dimensions) != (embedder.model_id, embedder.dimensions):
@@ -299,7 +299,9 @@ def _open(
 
     total = sum(one.passages for one in prepared)
     if total > MAX_COMMIT_PASSAGES:
-        raise CorpusInvalid(f"{total:,} passages are more than {MAX_COMMIT_PASSAGES:,}: load them in parts")
+        raise CorpusInvalid(
+            f"{total:,} passages exceed the limit of {MAX_COMMIT_PASSAGES:,} a commit: load them in parts"
+        )
     files: dict[str, PreparedFile] = {}
     refused: list[Quarantined] = []
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="prepared-open") as pool:

@@ -88,7 +88,7 @@ def refuse_divided_otherwise(
     declared = rules_digest(None if current is None else current.declaration(collection))
     for one in prepared:
         if one.divided_by != declared and (declares == "as before" or not _joins(one.divided_by, current, collection)):
-            raise DeclarationChanged(f"{collection} declares other sections or names than {one.source} is divided by")
+            raise DeclarationChanged(f"{collection} changed its sections or names after {one.source} was prepared")
 
 
 def _joins(rules: str, current: Manifest | None, collection: str) -> bool:
@@ -103,7 +103,7 @@ def _current(store: ObjectStore) -> Manifest | None:
     try:
         current = read_current(store)
     except (IndexCorrupt, IndexMismatch) as error:  # publishing will fail with it
-        logger.warning("the index cannot be used", exc_info=error)
+        logger.warning("cannot use the index", exc_info=error)
         return None
     return None if current is None else current.manifest
 

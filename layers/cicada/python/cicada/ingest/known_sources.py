@@ -47,5 +47,5 @@ def read_collection(
         if current is not None and of == (embedding_model_id, dimensions):
             return read_snapshot(store, current.manifest, collection, leave_out_damaged=True)
     except (IndexCorrupt, IndexMismatch) as error:  # publishing will fail with it
-        logger.warning("the index cannot be used", exc_info=error)
+        logger.warning("cannot use the index", exc_info=error)
     return CollectionSnapshot()

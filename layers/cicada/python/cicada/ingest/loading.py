@@ -176,7 +176,7 @@ def prepare_all(
                     failed_in_a_row += of_model
                     if isinstance(error, ModelRefused) or failed_in_a_row == MODEL_FAILURES:
                         raise
-                    logger.warning("a document is quarantined", extra={"code": error.code}, exc_info=of_model)
+                    logger.warning("document quarantined", extra={"code": error.code}, exc_info=of_model)
                     source = items[number][0].source
                     outcomes[number] = Quarantined(source=source, code=error.code, message=str(error))
                 progress("preparing", len(outcomes), len(items))

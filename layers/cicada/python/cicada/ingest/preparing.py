@@ -76,7 +76,9 @@ class Preparer:
         how many run at once; ``time_left_s``: seconds for a batch, retries included. Raises IndexMismatch if the
         embedder is not the recipe's."""
         if (embedder.model_id, embedder.dimensions) != (recipe.embedding_model_id, recipe.dimensions):
-            raise IndexMismatch(f"the recipe is for {recipe.embedding_model_id}, the embedder is {embedder.model_id}")
+            raise IndexMismatch(
+                f"the recipe expects the embedding model {recipe.embedding_model_id}, not {embedder.model_id}"
+            )
         self._store = store
         self._embedder = embedder
         self._recipe = recipe
@@ -98,7 +100,7 @@ class Preparer:
             return self._prepared(item, key, digest, passages=found.count, embedded=0, reused=True, notes=found.notes)
         document = self._read(item.source, path, title=item.title)
         if document.digest != digest:  # the key is made of the digest
-            raise DocumentBroken("was changed while it was read")
+            raise DocumentBroken("changed while it was being read")
         vectors = TextVectors(
             self._embedder,
             self._store,
@@ -166,14 +168,14 @@ class Preparer:
         chunks, rules = self._recipe.chunks, self._recipe.sections
         items = cut(document, path, item.collection, chunks, metadata=item.metadata, embed=vectors.embed, rules=rules)
         if len(items) > MAX_DOCUMENT_PASSAGES:
-            raise DocumentTooLarge(f"has {len(items):,} passages; {MAX_DOCUMENT_PASSAGES:,} are allowed")
+            raise DocumentTooLarge(f"has {len(items):,} passages; the limit is {MAX_DOCUMENT_PASSAGES:,}")
         try:
             checked(item.collection, items, empty=False)
         except CorpusInvalid as error:
             raise DocumentInvalid(str(error)) from error
         fields = {name for one in items for name in fields_of(one.passage)}
         if len(fields) > MAX_FIELDS:
-            raise DocumentInvalid(f"its metadata has {len(fields)} keys; {MAX_FIELDS} are allowed")
+            raise DocumentInvalid(f"its metadata has {len(fields)} keys; the limit is {MAX_FIELDS}")
         if {fields_of(one.passage).get(SOURCE) for one in items} != {item.source}:
             raise DocumentInvalid("some of its passages name another source")
         return items

@@ -70,5 +70,5 @@ def load_script(
 def checked_collection(collection: str) -> str:
     """A collection's name. Raises CorpusInvalid if it is invalid."""
     if not is_collection(collection):
-        raise CorpusInvalid(f"{collection!r} is not a collection's name: up to 64 letters, digits, '_' and '-'")
+        raise CorpusInvalid(f"{collection!r} is not a valid collection name: up to 64 letters, digits, '_' and '-'")
     return collection

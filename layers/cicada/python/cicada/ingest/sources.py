@@ -69,7 +69,7 @@ def source_files(paths: Sequence[Path]) -> SourceFiles:
                 f"{first.path} and {file.path} would both be known as {file.source}: load them by themselves"
             )
         if len(files) > MAX_DOCUMENTS:
-            raise CorpusInvalid(f"there are more than {MAX_DOCUMENTS:,} documents: load them in parts")
+            raise CorpusInvalid(f"the limit of {MAX_DOCUMENTS:,} documents a load is exceeded: load them in parts")
     _raise_if_any(problems)
     declaration = files.pop(DECLARATION, None)
     if not (files or refused):
@@ -127,7 +127,7 @@ def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
 
 def _unlisted(error: OSError) -> None:
     # A folder that cannot be listed must not be taken for an empty one: its documents would be deleted.
-    raise CorpusInvalid(f"{error.filename}: the folder cannot be listed: {error.strerror}") from error
+    raise CorpusInvalid(f"{error.filename}: cannot list the folder: {error.strerror}") from error
 
 
 def _file(source: str, path: Path, root: Path | None) -> SourceFile:
@@ -135,15 +135,15 @@ def _file(source: str, path: Path, root: Path | None) -> SourceFile:
     if len(named) > MAX_SOURCE_CHARS:
         raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
     if not named.isprintable():  # undecodable bytes included
-        raise DocumentInvalid("its name holds characters that cannot be shown")
+        raise DocumentInvalid("its name contains characters that cannot be displayed")
     if told := misplaced(named):
         raise DocumentInvalid(told)
     try:
         linked = path.is_symlink()
         if linked and root is not None and not _stays_within(path, root):
-            raise DocumentUnsafe("is a link that leads out of the folder, or to no file")
+            raise DocumentUnsafe("is a link to a missing file or to one outside the folder")
         if not path.is_file():
-            raise DocumentUnsafe("is not a file")
+            raise DocumentUnsafe("is not a regular file")
         return SourceFile(named, path.resolve() if linked else path, path.stat().st_size)
     except OSError as error:
         raise DocumentInvalid(f"cannot be read: {error.strerror}") from error

@@ -94,7 +94,7 @@ class TextVectors:
             except ModelRefused as error:
                 # If the model refuses this text as well, the document is not at fault.
                 self._embedder.embed([_PROBE], time_budget_s=self._time_left_s())
-                raise DocumentInvalid(f"the embedding model refuses one of its texts: {error}") from error
+                raise DocumentInvalid(f"the embedding model rejected one of its texts: {error}") from error
         self.asked += len(batch)
         self.tokens += sum(map(estimated_tokens, batch))
         for text, vector in zip(batch, vectors.astype(np.float16), strict=True):

@@ -42,10 +42,10 @@ def respond(
     try:
         response = function(parse(event)).model_dump(mode="json")
         if (size := len(json.dumps(response, ensure_ascii=False).encode())) > MAX_RESPONSE_BYTES:
-            raise ResponseTooLarge(f"{size} bytes are more than {MAX_RESPONSE_BYTES}")
+            raise ResponseTooLarge(f"{size} bytes exceed the limit of {MAX_RESPONSE_BYTES}")
         return response
     except CicadaError as error:
-        logger.warning("a call failed", extra={"code": error.code})
+        logger.warning("call failed", extra={"code": error.code})
         message = f"{error.told.rstrip('.')}: {error}" if isinstance(error, _PLAIN) else error.told
         failure = ErrorBody(code=error.code, message=message, retryable=error.retryable)
         return FailedCall(error=failure).model_dump(mode="json")

@@ -26,7 +26,7 @@ Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
 
 def _not_reserved(key: str) -> str:
     if key in RESERVED_KEYS:
-        raise ValueError("is derived from the document, and cannot be given")
+        raise ValueError("is derived from the document and cannot be set")
     return key
 
 
@@ -80,13 +80,13 @@ class IndexDocumentRequest(CallRequest):
     def _one_thing_to_do(self) -> Self:
         given = sum(one is not None for one in (self.content, self.content_base64))
         if given != (0 if self.delete else 1):
-            raise ValueError("give content, or content_base64, or delete: true")
+            raise ValueError("requires content, content_base64 or delete: true")
         return self
 
     @model_validator(mode="after")
     def _one_workflow(self) -> Self:
         if self.workflow_id is not None and self.metadata.get(WORKFLOW_ID, self.workflow_id) != self.workflow_id:
-            raise ValueError("workflow_id and metadata.workflow_id are different")
+            raise ValueError("workflow_id and metadata.workflow_id differ")
         return self
 
     def data(self) -> bytes:
@@ -96,7 +96,7 @@ class IndexDocumentRequest(CallRequest):
         try:
             return base64.b64decode(self.content_base64 or "", validate=True)
         except ValueError:
-            raise RetrievalInvalid("content_base64: is not base64") from None
+            raise RetrievalInvalid("content_base64: invalid base64") from None
 
 
 class IndexDocumentResponse(ApiModel):
@@ -177,7 +177,9 @@ def index_document(
         refused = report.quarantined[0]
         if refused.code == DocumentInvalid.code:
             # The report's reason may name another owner's document: do not repeat it.
-            raise DocumentInvalid("a passage of it, or its metadata, is in the way of the collection's other documents")
+            raise DocumentInvalid(
+                "one of its passage ids or its metadata conflicts with other documents of the collection"
+            )
         raise IndexUnavailable(refused.message)  # the prepared document is damaged; the next call prepares it again
     return _response(request, prepared, report)
 

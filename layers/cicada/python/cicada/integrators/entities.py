@@ -68,7 +68,7 @@ class GraphRequest(ReadingRequest):
     @model_validator(mode="after")
     def _has_required_fields(self) -> Self:
         if missing := [name for name in _REQUIRED[self.operation] if getattr(self, name) is None]:
-            raise ValueError(f"{self.operation} needs {' and '.join(missing)}")
+            raise ValueError(f"{self.operation} requires {' and '.join(missing)}")
         return self
 
 

@@ -159,7 +159,7 @@ class SchemaExplainer:
     def _left_s(self, deadline: float) -> float:
         left_s = deadline - self._monotonic()
         if left_s <= 0:
-            raise OutOfTime("the time budget was spent on other tables")
+            raise OutOfTime("the time budget was used up by other tables")
         return left_s
 
 

@@ -104,7 +104,7 @@ class BedrockEmbedder(BedrockModel):
                 worker.result()  # raises the failure that ended the wait
             if unfinished:
                 embedded, asked = sum(map(len, vectors)), sum(map(len, batches))
-                raise ModelUnavailable(f"{embedded:,} of {asked:,} texts were embedded within the time budget")
+                raise ModelUnavailable(f"{embedded:,} of {asked:,} texts were embedded before the time budget ran out")
             return vectors
         finally:
             given_up.set()
@@ -117,7 +117,7 @@ class BedrockEmbedder(BedrockModel):
 
         def call() -> _Vectors:
             if given_up.is_set() or self._pace.clock() >= deadline_s:
-                raise ModelUnavailable("no time is left to call the embedding model")
+                raise ModelUnavailable("no time left to call the embedding model")
             return self._read(self._invoke(body), len(batch))
 
         def read(error: Exception) -> tuple[ModelError, bool] | None:
@@ -133,20 +133,20 @@ class BedrockEmbedder(BedrockModel):
         try:
             vectors = [[float(number) for number in vector] for vector in self._model.vectors(json.loads(content))]
         except (ValueError, KeyError, TypeError) as error:
-            raise ModelUnavailable(f"{self.model_id} gave no readable vector: {error!r}") from error
+            raise ModelUnavailable(f"cannot parse the vectors returned by {self.model_id}: {error!r}") from error
         if len(vectors) != count:
-            raise ModelUnavailable(f"{self.model_id} gave {len(vectors)} vectors for {count} texts")
+            raise ModelUnavailable(f"{self.model_id} returned {len(vectors)} vectors for {count} texts")
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise ModelRefused(
-                    f"{self.model_id} gives vectors of {len(vector)} dimensions, {self.dimensions} were asked for"
+                    f"{self.model_id} returned vectors of {len(vector)} dimensions; {self.dimensions} were requested"
                 )
         return [self._unit(vector) for vector in vectors]
 
     def _unit(self, vector: list[float]) -> list[float]:
         length = math.hypot(*vector)
         if not math.isfinite(length) or length == 0.0:
-            raise ModelRefused(f"{self.model_id} gave a vector of length {length}")
+            raise ModelRefused(f"{self.model_id} returned a vector of length {length}")
         return [number / length for number in vector]
 
     def _joined(self, count: int, parts: _Batch, vectors: _Vectors) -> _Vectors:

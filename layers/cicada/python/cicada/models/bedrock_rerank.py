@@ -85,7 +85,7 @@ def _read_scores(content: bytes, count: int) -> list[float]:
         found = {int(result["index"]): float(result["relevance_score"]) for result in json.loads(content)["results"]}
         scores = [found[place] for place in range(count)]
     except (ValueError, KeyError, TypeError) as error:
-        raise AnswerMalformed(f"the re-ranking cannot be read: {type(error).__name__}") from error
+        raise AnswerMalformed(f"cannot parse the re-ranking response: {type(error).__name__}") from error
     if not all(math.isfinite(score) for score in scores):
-        raise AnswerMalformed("the re-ranking has a score that is not finite")
+        raise AnswerMalformed("the re-ranking response has a score that is not finite")
     return [min(max(score, 0.0), 1.0) for score in scores]

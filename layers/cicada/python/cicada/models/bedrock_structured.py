@@ -189,7 +189,7 @@ class BedrockStructuredModel(BedrockModel):
         def call() -> Mapping[str, Any]:
             response: Mapping[str, Any] = self._client.converse(**self._request(exchange, sent, forced=forced))
             if "stopReason" not in response:  # botocore gives a body that broke off as an empty response
-                raise HTTPException("the response broke off")
+                raise HTTPException("the response was cut off")
             return response
 
         def accept() -> None:
@@ -209,7 +209,7 @@ class BedrockStructuredModel(BedrockModel):
             if not learnt and forced and _TOOL_CHOICE.search(refusal):
                 self._forced, learnt = False, True
             if learnt:
-                logger.warning("the model refuses a parameter", extra={"model": self.model_id})
+                logger.warning("the model rejects a parameter", extra={"model": self.model_id})
             accept()
             return learnt
 

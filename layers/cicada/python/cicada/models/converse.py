@@ -277,7 +277,7 @@ class ConverseCall:
         model_id = self._model_id()
         if not failure.invalid or not self._sampling.learn(model_id, self._sent, str(failure.error)):
             return False
-        logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
+        logger.warning("the model rejects a sampling parameter", extra={"model": model_id})
         return True
 
     def _incomplete(self, reason: str) -> Callable[[str], AnswerIncomplete | None]:

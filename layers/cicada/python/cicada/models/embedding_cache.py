@@ -67,7 +67,7 @@ class CachingEmbedder:
             vectors = dict(zip(mine, self._embedder.embed(list(mine), time_budget_s=time_budget_s), strict=True))
         except BaseException as error:  # no thread may be left waiting
             self._over(mine, {})
-            shared = error if isinstance(error, Exception) else ModelUnavailable("the call was given up")
+            shared = error if isinstance(error, Exception) else ModelUnavailable("the call was cancelled")
             for call in mine.values():
                 call.set_exception(shared)
             raise

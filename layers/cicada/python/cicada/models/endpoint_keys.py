@@ -98,7 +98,7 @@ class SecretKey:
         try:
             return Key(reading.result(max(0.0, time_left_s)), fresh=True)
         except TimeoutError as error:
-            raise ModelUnavailable("the endpoint's key was not read in time") from error
+            raise ModelUnavailable("reading the endpoint's key timed out") from error
         except ModelError as error:  # each caller gets an error object of its own
             raise type(error)(str(error)) from error
 
@@ -149,7 +149,7 @@ def _key_in(text: str) -> str:
     if isinstance(held, dict):
         values = list(held.values())
         if len(values) != 1 or not isinstance(values[0], str):
-            raise ModelRefused("the endpoint's secret is an object of several values: which one is the key?")
+            raise ModelRefused("the endpoint's secret must be the key, or an object with one text value")
         text = values[0]
     return _sendable(text)
 
@@ -157,5 +157,5 @@ def _key_in(text: str) -> str:
 def _sendable(text: str) -> str:
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelRefused("the endpoint's secret holds no key that could be sent")
+        raise ModelRefused("the endpoint's secret contains no usable key")
     return key

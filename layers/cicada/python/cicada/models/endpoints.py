@@ -66,7 +66,7 @@ def _base_url(value: str) -> str:
         url = urlsplit(value)
         url.port  # noqa: B018 - raises ValueError for an invalid port
     except ValueError as error:
-        raise ValueError(f"is no URL: {error}") from None
+        raise ValueError(f"is not a valid URL: {error}") from None
     if url.scheme not in ("https", "http") or not url.hostname or re.search(r"\s|[^\x00-\x7f]", value):
         raise ValueError("must be a URL such as https://api.example.com/v1")
     _check_parts(url)
@@ -75,9 +75,9 @@ def _base_url(value: str) -> str:
 
 def _check_parts(url: SplitResult) -> None:
     if url.username is not None or url.password is not None:
-        raise ValueError("must not hold a user name or a password: a key belongs into a secret")
+        raise ValueError("must not contain a user name or password: store the key in a secret")
     if url.query or url.fragment:
-        raise ValueError("must end with its path, without ? or #")
+        raise ValueError("must not contain ? or #")
     if url.scheme == "http" and url.hostname not in LOOPBACK:
         raise ValueError("must begin with https://")
 

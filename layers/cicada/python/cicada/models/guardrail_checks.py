@@ -132,7 +132,7 @@ class GuardrailChecks:
 
     def _read(self, response: Mapping[str, Any], text: str) -> str:
         if "action" not in response:  # botocore gives a body that broke off as an empty response
-            raise GuardrailUnavailable("the guardrail's response broke off")
+            raise GuardrailUnavailable("the guardrail's response was cut off")
         if response["action"] != INTERVENED.upper():
             return text
         found = found_by(response.get("assessments") or ())

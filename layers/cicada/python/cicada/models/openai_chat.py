@@ -205,7 +205,7 @@ class _Call:
         if not learnt:
             learnt = self._known_dialects.learn(self._model_id, self._dialect, fault.complaint, self._body)
         if learnt:
-            logger.warning("the model refuses a parameter", extra={"model": self._model_id})
+            logger.warning("the model rejects a parameter", extra={"model": self._model_id})
         return learnt
 
 

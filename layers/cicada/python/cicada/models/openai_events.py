@@ -134,7 +134,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise StreamBroken("an event of the stream is not UTF-8") from error
+        raise StreamBroken("an event of the stream is not valid UTF-8") from error
 
 
 class ChunkReader:
@@ -156,7 +156,7 @@ class ChunkReader:
         try:
             return self._read(chunk)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise StreamBroken(f"a chunk of the stream cannot be read: {type(error).__name__}") from error
+            raise StreamBroken(f"cannot parse a chunk of the stream: {type(error).__name__}") from error
 
     def _read(self, chunk: Mapping[str, Any]) -> list[Said]:
         said: list[Said] = []
@@ -214,7 +214,7 @@ def _count(value: object) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("no count of tokens")
+        raise ValueError("missing token count")
     return value
 
 
@@ -223,5 +223,5 @@ def _content_text(content: object) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise TypeError("no content")
+        raise TypeError("missing content")
     return "".join(part["text"] for part in content if part.get("type") == "text")

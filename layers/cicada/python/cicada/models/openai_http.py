@@ -91,7 +91,7 @@ class ChatConnection:
             complaint = read_complaint(_bounded(response))
             if complaint.message or complaint.code:
                 raise EndpointFault(status_in(complaint), complaint, sent=sent)
-            raise ModelRefused("the endpoint answers in one piece though it was asked for a stream")
+            raise ModelRefused("the endpoint did not stream its response")
 
 
 def _bounded(response: Any) -> bytes:
@@ -155,9 +155,9 @@ class ChunkStream:
         try:
             chunk = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise StreamBroken("an event of the stream is not JSON") from error
+            raise StreamBroken("an event of the stream is not valid JSON") from error
         if not isinstance(chunk, dict):
-            raise StreamBroken("an event of the stream is not an object")
+            raise StreamBroken("an event of the stream is not a JSON object")
         if chunk.get("error"):
             complaint = complaint_in(chunk)
             raise EndpointFault(status_in(complaint), complaint, sent=self._sent)

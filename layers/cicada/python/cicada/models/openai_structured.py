@@ -114,7 +114,7 @@ def json_in(text: str) -> object:
         except (ValueError, RecursionError):
             continue
         return value
-    raise NoJson(("the answer is not JSON",))
+    raise NoJson(("the answer is not valid JSON",))
 
 
 def _correction(problems: tuple[str, ...]) -> str:

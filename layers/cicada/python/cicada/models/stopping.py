@@ -125,7 +125,7 @@ class ConnectionHandle:
     def carried_by(self, connection: _TrackedConnection) -> None:
         """Note the call's connection. Raises ConnectionAbortedError after a cut."""
         if self._cut:
-            raise ConnectionAbortedError("the call was given up")
+            raise ConnectionAbortedError("the call was cancelled")
         self._connection = connection
 
 

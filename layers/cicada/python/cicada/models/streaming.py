@@ -101,7 +101,7 @@ class Streaming:
         try:
             signal.check()
             if self.clock() >= deadline_s:
-                raise ModelUnavailable("no time is left to call the model")
+                raise ModelUnavailable("no time left to call the model")
             call_scope.call()
             yield from self._tries(new_call, deadline_s, call_scope, signal)
         finally:
@@ -129,7 +129,7 @@ class Streaming:
                 pause_s = self._pace.pause_s(attempts, left_s=left_s, asked_s=failure.retry_after_s)
                 pause_s = pause_s if failure.retry else None
             prepare_retry(failure, pause_s, self._pace, deadline_s, call_scope, signal)
-            logger.info("the model is called again", extra={"model": self._model_id, "code": failure.error.code})
+            logger.info("retrying the model call", extra={"model": self._model_id, "code": failure.error.code})
 
     def _accounted(
         self, call: ServiceCall, deadline_s: float, signal: StopSignal, known: bool

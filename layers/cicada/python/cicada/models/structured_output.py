@@ -64,7 +64,7 @@ def form_schema(form: type[Form]) -> dict[str, Any]:
     schema = form.model_json_schema()
     whole = _plain(schema, schema.get("$defs", {}), ())
     if whole.get("type") != "object":
-        raise ValueError(f"{form.__name__} is not an object with fields")
+        raise ValueError(f"{form.__name__} is not a model with fields")
     return {"type": "object", "properties": whole.get("properties", {}), "required": whole.get("required", [])}
 
 
@@ -88,7 +88,7 @@ def ask_twice(ask: Callable[[], T], correct: Callable[[OutputMisfit], None], mod
         return ask()
     except OutputMisfit as misfit:
         extra = {"model": model_id, "form": form, "problems": len(misfit.problems)}
-        logger.info("the model's answer does not fit its schema", extra=extra)
+        logger.info("the model's answer does not match the schema", extra=extra)
         first = misfit
     correct(first)
     try:
@@ -117,7 +117,7 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tu
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         if name in inside:
-            raise ValueError(f"{name} contains itself: a form cannot be recursive")
+            raise ValueError(f"{name} is recursive, which is not supported")
         schema = {**definitions[name], **schema}
         del schema["$ref"]
         return _plain(schema, definitions, (*inside, name))

@@ -96,7 +96,7 @@ class UnaryCalls:
         """
         self._signal.check()
         if self._left_s() <= 0:
-            raise ModelUnavailable("no time is left to call the model")
+            raise ModelUnavailable("no time left to call the model")
         self._call_scope.call()
         attempts = 0
         while True:
@@ -110,7 +110,7 @@ class UnaryCalls:
                 pause_s = self._pace.pause_s(attempts, left_s=self._left_s(), asked_s=outcome.retry_after_s)
                 pause_s = pause_s if outcome.retry else None
             prepare_retry(outcome, pause_s, self._pace, self._deadline_s, self._call_scope, self._signal)
-            logger.info("the model is called again", extra={"code": outcome.error.code})
+            logger.info("retrying the model call", extra={"code": outcome.error.code})
 
     def _try(self, call: Callable[[], Answer]) -> Answer | Failure:
         self.count += 1

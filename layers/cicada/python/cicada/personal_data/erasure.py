@@ -102,7 +102,7 @@ class Erasure:
                 self.items.delete(due)
                 self.on_step(f"deleted {len(due)} items")
             self._wait(quiet_at_s)
-        raise ErasureIncomplete(f"items of this user still appear after {MAX_SWEEPS} readings")
+        raise ErasureIncomplete(f"items of this user were still being added after {MAX_SWEEPS} passes")
 
     def _end(self, owned: Sequence[OwnedItem]) -> frozenset[str]:
         """End open requests, and settle those that hold a part of the limits.
@@ -136,7 +136,7 @@ class Erasure:
         except RequestUnknown:
             return True
         except (StoreFault, DeliveryUnavailable) as error:
-            raise PersonalDataFault(f"request {key.request_id} was not ended: {error}") from error
+            raise PersonalDataFault(f"could not end request {key.request_id}: {error}") from error
         return not reserved
 
     def _wait(self, quiet_at_s: float) -> None:

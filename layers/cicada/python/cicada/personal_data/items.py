@@ -235,7 +235,7 @@ class OwnedItems:
                 owned = [one for one, code in zip(owned, codes, strict=False) if code != CONDITION_FAILED]
                 if CONDITION_FAILED not in codes:  # an item is being written; otherwise one had expired, or was erased
                     self._sleep(_PAUSE_S * 2**wait)
-        raise PersonalDataFault("the items keep changing")
+        raise PersonalDataFault("too many concurrent changes of the items")
 
     def _deletion(self, owned: OwnedItem) -> dict[str, Any]:
         return {

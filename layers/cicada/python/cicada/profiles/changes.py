@@ -274,14 +274,14 @@ def _set(
     for name in remove:
         key = _once(named, name)
         if key not in kept:
-            raise ProfileInvalid(f"there is no field {clipped(name, MAX_FIELD_NAME_CHARS)}")
+            raise ProfileInvalid(f"unknown field {clipped(name, MAX_FIELD_NAME_CHARS)}")
         gone = kept.pop(key)
         edits += _edit(gone.name, gone.value, None)
     for one in given:
         name = line("a field's name", one.name, MAX_FIELD_NAME_CHARS)
         key = _once(named, name)
         if in_theory and key in _THEORY_PARTS:
-            raise ProfileInvalid(f"{name} is a part of a theory itself: choose another name for the field")
+            raise ProfileInvalid(f"{name} is reserved in theories: choose another field name")
         value = value_of(name, one.value)
         name, before = (kept[key].name, kept[key].value) if key in kept else (name, None)
         if value != before:
@@ -338,7 +338,7 @@ def _recorded(
     )
     kept = fitted(record, context.limits, old)
     if context.by.reversibly and replaced and not kept.replaced:
-        raise ProfileInvalid("the profile is too large to keep what this would replace: change fewer fields at a time")
+        raise ProfileInvalid("the profile's history would exceed the size limit: change fewer fields at a time")
     return kept
 
 

@@ -82,7 +82,7 @@ class DynamoDbProfiles:
             if item is None and "expires_at" in small:  # DynamoDB deletes expired items one by one, in any order
                 return ProfileRecord(id=profile_id, version=version, expires_at=int(small["expires_at"]["N"]))
             if item is None:
-                raise ProfilesUnavailable("a stored profile has no record")
+                raise ProfilesUnavailable("a stored profile has no record item")
             record = _record(item)
             if record.version >= version:
                 return record

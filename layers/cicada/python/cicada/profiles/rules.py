@@ -128,7 +128,9 @@ def fitted(record: ProfileRecord, limits: ProfileLimits, old: ProfileRecord | No
         elif old is not None and size <= _size(old):
             return record
         else:
-            raise ProfileInvalid(f"the profile has {size} bytes of {limits.record_bytes}: remove something first")
+            raise ProfileInvalid(
+                f"the profile would have {size} bytes; the limit is {limits.record_bytes}: remove some fields first"
+            )
     return record
 
 
@@ -153,5 +155,5 @@ def _bounded(what: str, text: str, max_chars: int) -> str:
     if not text:
         raise ProfileInvalid(f"{what} is empty")
     if len(text) > max_chars:
-        raise ProfileInvalid(f"{what} has {len(text)} characters of {max_chars}")
+        raise ProfileInvalid(f"{what} has {len(text)} characters; the limit is {max_chars}")
     return text

@@ -61,10 +61,10 @@ class ProfileService:
             return self.show(subject, profile_id(kind, name))
         found = [head for head in self.list(subject) if name_key(head.name) == name_key(name)]
         if not found:
-            raise ProfileUnknown("this user has no profile of that name")
+            raise ProfileUnknown("this user has no profile with this name")
         if len(found) > 1:
             kinds = ", ".join(head.kind for head in found)
-            raise ProfileInvalid(f"several profiles have that name: give the kind ({kinds})")
+            raise ProfileInvalid(f"several profiles have this name: specify the kind ({kinds})")
         return self.show(subject, found[0].id)
 
     def records(self, subject: str, after: str = "") -> Iterator[ProfileRecord]:
@@ -255,7 +255,7 @@ class ProfileService:
     @staticmethod
     def _refuse_existing(old: ProfileRecord | None) -> None:
         if old is not None and old.profile is not None:
-            raise ProfileConflict(f"that kind and name exist already: id {old.id}, version {old.version}")
+            raise ProfileConflict(f"a profile of this kind and name already exists: id {old.id}, version {old.version}")
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)

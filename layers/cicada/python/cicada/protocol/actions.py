@@ -200,9 +200,9 @@ class ManageProfile(Action):
         """Each operation has the fields it needs, and none it would ignore."""
         _check_fields(self, self.operation, *_FIELDS_OF[self.operation])
         if self.operation in ("show", "history") and (self.id is None) == (self.name is None):
-            raise ValueError(f"{self.operation} needs either id or name")
+            raise ValueError(f"{self.operation} requires either id or name")
         if self.episodes and self.statement is None:
-            raise ValueError("episodes belong to a statement")
+            raise ValueError("episodes requires statement")
         return self
 
 
@@ -228,9 +228,9 @@ def _check_fields(action: Action, operation: str, needed: frozenset[str], allowe
     fields = type(action).model_fields
     given = {name for name in action.model_fields_set if getattr(action, name) not in (None, ())}
     for name in sorted(needed - given):
-        raise ValueError(f"{operation} needs {fields[name].alias}")
+        raise ValueError(f"{operation} requires {fields[name].alias}")
     for name in sorted(given - needed - allowed - _ALWAYS):
-        raise ValueError(f"{operation} takes no {fields[name].alias}")
+        raise ValueError(f"{operation} does not take {fields[name].alias}")
 
 
 ConversationOperation = Literal["list", "show", "rename", "delete", "restore"]
@@ -291,9 +291,9 @@ class GiveFeedback(Action):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if self.reason is not None and self.rating != "down":
-            raise ValueError("a reason belongs to the rating down")
+            raise ValueError("reason is allowed only with the rating down")
         if self.comment is not None and self.rating == "none":
-            raise ValueError("a comment belongs to the rating up or down")
+            raise ValueError("comment is allowed only with the rating up or down")
         return self
 
 
@@ -442,9 +442,9 @@ def _parsed(adapter: TypeAdapter[_Handled], body: str | bytes, *, tagged: bool =
         within = first["loc"][1:] if tagged else first["loc"]
         if first["type"] == "union_tag_invalid" or within == ("action",):
             actions = ", ".join(actions_of(ClientAction))
-            raise UnknownAction(f"action is not served here; the protocol has {actions}") from error
+            raise UnknownAction(f"unknown action; the protocol has {actions}") from error
         if within == ("v",):
-            raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
+            raise UnsupportedVersion(f"v must be {PROTOCOL_VERSION}") from error
         place = [str(part) for part in within]
         known = [*place[:-1], "(unknown field)"] if first["type"] == "extra_forbidden" else place
         raise InvalidMessage(_problem(known, first["msg"]), detail=_problem(place, first["msg"])) from error

@@ -72,7 +72,7 @@ def plan_put_back(store: ObjectStore, bucket: VersionedBucket, *, progress: Prog
 
     if not mend(CURRENT_KEY, None, _manifest):
         if not bucket.versions(CURRENT_KEY):
-            raise IndexMissing("no version was ever published")
+            raise IndexMissing("no version has ever been published")
         raise IndexCorrupt(lost[0].reason)
     manifest = _manifest(view)
     if read_or_none(store, ACCESS_KEY) is not None or bucket.versions(ACCESS_KEY):
@@ -148,7 +148,7 @@ def _replace(store: ObjectStore, key: str, data: bytes) -> None:
     try:
         store.write(key, data, replaces=None if present is None else present.etag)
     except PreconditionFailed as error:
-        raise PublishConflict(f"{key} was written meanwhile") from error
+        raise PublishConflict(f"{key} was written concurrently") from error
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def plan_copy(store: ObjectStore, copies: ObjectStore, bucket: VersionedBucket) 
             break
         incomplete.append(manifest.version)
     else:
-        raise IndexMissing(f"{bucket.name} holds no complete version of the index")
+        raise IndexMissing(f"{bucket.name} has no complete version of the index")
     here = _sizes(store)
     missing = [key for key, size in wanted.items() if here.get(key) != size]
     rules = read_or_none(copies, ACCESS_KEY)

@@ -96,13 +96,13 @@ class EarlierView:
         return self.bucket.read(version, start, length)
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:  # noqa: ARG002, D102
-        raise PermissionError(f"a view is not written to: {key}")
+        raise PermissionError(f"this view is read-only: {key}")
 
     def entries(self, prefix: str) -> Iterator[StoredEntry]:  # noqa: D102
         return self.store.entries(prefix)
 
     def delete(self, key: str) -> None:  # noqa: D102
-        raise PermissionError(f"a view is not written to: {key}")
+        raise PermissionError(f"this view is read-only: {key}")
 
 
 def read_or_none(store: ObjectStore, key: str) -> StoredObject | None:

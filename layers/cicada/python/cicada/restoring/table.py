@@ -132,7 +132,8 @@ class Table:
         recovery = told.get("PointInTimeRecoveryDescription", {})
         if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
             raise RestoreFault(
-                "the table's past is not kept: set pointInTimeRecovery, which holds from then on", "not_recoverable"
+                "point-in-time recovery is off: enable pointInTimeRecovery, which covers changes from then on",
+                "not_recoverable",
             )
         return recovery["EarliestRestorableDateTime"], recovery["LatestRestorableDateTime"]
 
@@ -171,7 +172,7 @@ class Table:
             asked["ExclusiveStartBackupArn"] = page["LastEvaluatedBackupArn"]
         if not found:
             raise RestoreFault(
-                f"there is no backup of a deletion of {self.name}: --empty makes an empty table in its place",
+                f"no backup from the deletion of {self.name} exists: use --empty to create an empty table",
                 "no_backup",
             )
         return max(found, key=lambda one: one.created_at)
@@ -319,7 +320,9 @@ def erased_since(store: ObjectStore, at: datetime) -> frozenset[str]:
         if record.ended_at is not None and record.ended_at < at and record.outcome == "done":
             continue
         if record.action == UNREADABLE:
-            raise RestoreFault(f"the audit record {record.id} cannot be read: it may be an erasure", "audit_unreadable")
+            raise RestoreFault(
+                f"cannot parse the audit record {record.id}, which may be an erasure", "audit_unreadable"
+            )
         if record.action == "user_erased" and record.subject is not None:
             found.add(record.subject.removeprefix("asker/"))
     return frozenset(found)

@@ -40,4 +40,4 @@ def wait_for(done: Future[R], time_s: float, *, stopped: Future[None] | None = N
         return done.result()
     if stopped is not None and stopped.done():
         raise Stopped
-    raise OutOfTime("it took longer than it may")
+    raise OutOfTime("timed out")

@@ -70,8 +70,8 @@ class DocumentReader:
         damaged = [entry.key for entry in index.unreadable if entry.collection == collection]
         if not passages:
             if damaged:
-                raise IndexCorrupt(f"{damaged[0]} cannot be read: it may hold the document", key=damaged[0])
-            raise DocumentUnknown(f"{collection} holds no document of that source")
+                raise IndexCorrupt(f"cannot read {damaged[0]}, which may contain the document", key=damaged[0])
+            raise DocumentUnknown(f"{collection} has no document of this source")
         locator = passages[0].locator
         title = locator.title if isinstance(locator, DocumentLocator) else source
         told = "A part of the collection cannot be read: the document may have more passages there."

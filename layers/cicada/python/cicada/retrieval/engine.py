@@ -81,10 +81,10 @@ def managed_engine(
             index_id = _named("KENDRA_INDEX_ID", settings.kendra_index_id)
             return kendra.KendraRetriever(client("kendra", config=config), index_id), kendra.NAME
         case "shards":
-            raise SettingsInvalid("RETRIEVAL_ENGINE: the shards are not a managed engine")
+            raise SettingsInvalid("RETRIEVAL_ENGINE: shards is not a managed engine")
 
 
 def _named(variable: str, value: str) -> str:
     if not value:
-        raise SettingsInvalid(f"{variable}: the retrieval engine that was chosen needs it")
+        raise SettingsInvalid(f"{variable}: required by the selected retrieval engine")
     return value

@@ -61,7 +61,7 @@ class ShardFacets:
         negative limit, CollectionUnknown, EpisodeUnknown, or IndexFailure.
         """
         if limit < 0:
-            raise RetrievalInvalid("limit: at least 0")
+            raise RetrievalInvalid("limit: must be at least 0")
 
         unknown = self._names.check(filters, readable)
 

@@ -93,7 +93,7 @@ class FallbackRetriever:
             try:
                 return self._primary.version()
             except IndexFailure as error:
-                logger.debug("the engine's version is not known", extra={"engine": self._name, "why": str(error)})
+                logger.debug("the engine's version is unknown", extra={"engine": self._name, "why": str(error)})
         return self._shards.version()
 
     def _after_failure(self, query: SearchQuery, why: str, error: IndexFailure) -> SearchResult:

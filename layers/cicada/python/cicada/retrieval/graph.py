@@ -174,7 +174,7 @@ class EntityGraph:
         """Pairs that passages name together: among several entities, of one with others, or, without any, of all."""
         _check(limit, show)
         if len(entities) > MAX_NAMED:
-            raise RetrievalInvalid(f"entities: at most {MAX_NAMED} can be named")
+            raise RetrievalInvalid(f"entities: must be at most {MAX_NAMED}")
         degraded = self._names.check(filters, readable)
 
         def answered(index: LoadedIndex) -> Cooccurring:
@@ -236,7 +236,7 @@ class EntityGraph:
         """
         _check(limit, show)
         if not 1 <= max_hops <= MAX_HOPS:
-            raise RetrievalInvalid(f"max_hops: from 1 to {MAX_HOPS}")
+            raise RetrievalInvalid(f"max_hops: must be from 1 to {MAX_HOPS}")
         degraded = self._names.check(filters, readable)
 
         def answered(index: LoadedIndex) -> Paths:
@@ -307,6 +307,6 @@ def _has_rows(allowed: Mask | None) -> bool:
 
 def _check(limit: int, show: int) -> None:
     if not 1 <= limit <= MAX_LISTED:
-        raise RetrievalInvalid(f"limit: from 1 to {MAX_LISTED}")
+        raise RetrievalInvalid(f"limit: must be from 1 to {MAX_LISTED}")
     if not 0 <= show <= MAX_SHOWN:
-        raise RetrievalInvalid(f"show: from 0 to {MAX_SHOWN}")
+        raise RetrievalInvalid(f"show: must be from 0 to {MAX_SHOWN}")

@@ -73,14 +73,14 @@ def _told(error: type[NameUnknown], kind: str, names: Sequence[str], found: froz
     unknown = [name for name in dict.fromkeys(names) if name not in found]
     if not unknown:
         return ()
-    told = f"There is no {kind} {_listed(unknown)}."
+    told = f"Unknown {kind} {_listed(unknown)}."
     if len(unknown) > 1:
-        told = f"There are no {kind}s {_listed(unknown)}."
+        told = f"Unknown {kind}s {_listed(unknown)}."
     if not found.isdisjoint(names):
-        return (Degradation(error.code, f"{told} The others were searched."),)
+        return (Degradation(error.code, f"{told} Searched the others."),)
     near = get_close_matches(unknown[0], found, MAX_NEAR) if sum(map(len, found)) <= MAX_COMPARED_CHARS else []
     shown = sorted({*near, *nsmallest(MAX_KNOWN - len(near), found.difference(near))})
-    exist = f" These exist: {_listed(shown)}." if len(shown) == len(found) else f" Some that exist: {_listed(shown)}."
+    exist = f" Available: {_listed(shown)}." if len(shown) == len(found) else f" Examples: {_listed(shown)}."
     raise error(f"unknown {kind}s: {len(unknown)}", told=told + exist * bool(shown), known=shown)
 
 

@@ -74,7 +74,7 @@ def _find(view: LoadedIndex, passage_id: str, collection: str | None) -> Passage
         (passage,) = view.passages(scope, [row])
         if passage.id == passage_id:
             return passage
-    raise PassageUnknown("no passage with this id may be read")
+    raise PassageUnknown("the passage does not exist, or the user may not read it")
 
 
 def _rows_of(view: LoadedIndex, scope: RowScope, passage_id: str) -> list[Row]:
@@ -94,7 +94,7 @@ def _same_ids(view: LoadedIndex, scope: RowScope, passage_id: str) -> Iterator[M
     for segment in scope.segments:
         data = segment.sections.resident(ROW_IDS) or b""
         if len(data) != 8 * segment.entry.count:
-            raise IndexCorrupt(f"{segment.entry.key}: its ids do not fit its rows", key=segment.entry.key)
+            raise IndexCorrupt(f"{segment.entry.key}: its ids do not match its rows", key=segment.entry.key)
         yield np.frombuffer(data, dtype="<u8") == wanted
 
 

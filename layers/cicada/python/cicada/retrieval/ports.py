@@ -40,7 +40,7 @@ class Filters:
     def __post_init__(self) -> None:
         """Raise ValueError if sources are given in two places."""
         if self.documents and SOURCE in self.metadata:
-            raise ValueError("sources are given both as documents and as metadata")
+            raise ValueError("sources are set both in documents and in metadata")
 
     @property
     def named(self) -> bool:
@@ -147,7 +147,7 @@ class SearchQuery:
     def __post_init__(self) -> None:
         """Raise ValueError if ``top_k`` is below 1."""
         if self.top_k < 1:
-            raise ValueError(f"top_k is {self.top_k}: at least one passage is to be returned")
+            raise ValueError(f"top_k is {self.top_k}: must be at least 1")
 
 
 @dataclass(frozen=True)

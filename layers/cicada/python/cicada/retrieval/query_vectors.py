@@ -50,7 +50,7 @@ def vector_or_words(
     except (ModelBusy, ModelUnavailable) as error:
         if query.mode == "dense":
             raise
-        logger.warning("searching by words alone", extra={"code": error.code, "why": str(error)})
+        logger.warning("falling back to lexical search", extra={"code": error.code, "why": str(error)})
         told = "The question could only be compared by its words, not its meaning."
         return None, (Degradation("words_only", told),)
 
@@ -66,4 +66,4 @@ def in_time(embed: Callable[[], R], time_s: float) -> R:
     try:
         return wait_for(run_in_background(embed, "embed"), time_s)
     except OutOfTime as late:
-        raise ModelUnavailable("the query was not embedded in time") from late
+        raise ModelUnavailable("embedding the query timed out") from late

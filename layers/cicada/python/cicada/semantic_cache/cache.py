@@ -180,7 +180,7 @@ class SemanticCache:
         if reason is None:
             log_event(logger, "kept", "the answer can be given again", where="cache")
         else:
-            logger.debug("the answer is not kept in the cache", extra={"why": reason})
+            logger.debug("answer not cached", extra={"why": reason})
 
     def _keep(self, given: AnswerGiven) -> str | None:
         """Store an answer in place of earlier ones to the same question. Returns why, if it does not."""

@@ -195,10 +195,10 @@ class KnownEntries:
             if data is not None and (body := unpack_body(data)).question == entry.question:
                 return body
         except BodyUnreadable as error:
-            logger.warning("a cached answer cannot be read", extra={"entry": entry.id, "why": str(error)})
+            logger.warning("cannot parse a cached answer", extra={"entry": entry.id, "why": str(error)})
         held.forget(entry.id)
         return None
 
     def _check_time(self, deadline: float) -> None:
         if self._monotonic() >= deadline:
-            raise OutOfTime("no time is left to read earlier answers")
+            raise OutOfTime("no time left to read cached answers")

@@ -127,7 +127,7 @@ class DynamoDbUsageRecords:
             except ConditionFailed:
                 continue
             return before
-        raise UsageFault("others keep changing these limits")
+        raise UsageFault("too many concurrent changes of these limits")
 
     def _write(self, account: Account, old: Mapping[str, Any] | None, new: Limits) -> None:
         values: dict[str, Any] = {} if old is None else {":old": old}

@@ -100,12 +100,12 @@ class ActionFunction:
         try:
             called = FunctionEvent.model_validate(event)
         except ValidationError as error:
-            raise ToolInvalid(f"not an event of an action group: {error.error_count()} problems") from None
+            raise ToolInvalid(f"invalid action group event: {error.error_count()} problems") from None
         try:
             attributes = RunAttributes.read(called.session_attributes)
             head = self._admitted(attributes)
         except CicadaError as error:
-            logger.warning("a run is refused", extra={"code": error.code, "why": str(error)})
+            logger.warning("agent run rejected", extra={"code": error.code, "why": str(error)})
             return _response(called, error.told, state="FAILURE")
         self._on_admitted(head.key)
         registry = CarriedSources(attributes.registry, attributes.index_version)
@@ -119,10 +119,10 @@ class ActionFunction:
     def _admitted(self, attributes: RunAttributes) -> RequestHead:
         """The run's open request. Raises CicadaError without one."""
         if self._now_s() * 1000 >= attributes.until_ms:
-            raise ToolInvalid("the run's time is over")
+            raise ToolInvalid("the run has timed out")
         head = self._requests.head(RequestKey(attributes.subject, attributes.request_id))
         if head.state != "open" or head.expired(self._now_s()):
-            raise RequestUnknown("the request is not open")
+            raise RequestUnknown("the request has ended")
         return head
 
     def _call(

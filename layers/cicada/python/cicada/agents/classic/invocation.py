@@ -128,7 +128,7 @@ class Invocations:
                     raise _caused(_broken(error, begun=begun), error)
                 case None:
                     if limits.time_left_s() <= 0:
-                        raise OutOfTime("the agent took longer than it may")
+                        raise OutOfTime("the agent timed out")
                     why = f"nothing arrived for {self._silence_s:g} s"
                     raise StreamBroken(why) if begun else AgentUnavailable(why)
 
@@ -146,7 +146,7 @@ def _said(content: Any) -> tuple[AgentEvent, ...]:
     try:
         return tuple(read_event(content))
     except (KeyError, TypeError, ValueError) as error:
-        raise StreamBroken(f"an event cannot be read: {type(error).__name__}") from error
+        raise StreamBroken(f"cannot parse an event: {type(error).__name__}") from error
 
 
 def _broken(error: Exception, *, begun: bool) -> Exception:

@@ -144,7 +144,7 @@ class RunTracker:
         if final is None:
             raise StreamBroken("the stream ended before the agent's final response")
         if said.split() != final.split() and not self._masked:
-            raise StreamBroken("what was streamed is not the agent's final response")
+            raise StreamBroken("the streamed text differs from the agent's final response")
 
     def _note(self, event: AgentEvent) -> None:
         match event:
@@ -248,4 +248,4 @@ def _decoded(decoder: codecs.IncrementalDecoder, content: bytes) -> str:
     try:
         return decoder.decode(content)
     except UnicodeDecodeError:
-        raise StreamBroken("a chunk of the answer is not UTF-8") from None
+        raise StreamBroken("a chunk of the answer is not valid UTF-8") from None

@@ -133,7 +133,7 @@ def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> d
     found: dict[str, Any] = {}
     for one in given:
         if one.name in found:
-            raise ToolInvalid("a parameter is given twice")
+            raise ToolInvalid("duplicate parameter")
         parameter = known.get(one.name)
         if parameter is None:
             found[one.name] = one.value
@@ -141,7 +141,7 @@ def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> d
         if not parameter.required and one.value.strip() in ("", "null"):
             continue  # models leave out optional values so
         if one.kind is not None and one.kind != parameter.kind and not parameter.is_json:
-            raise ToolInvalid(f"the input does not fit: {parameter.name} is to be of type {parameter.kind}")
+            raise ToolInvalid(f"invalid input: {parameter.name} must be of type {parameter.kind}")
         found[one.name] = _read(parameter, one.value)
     return found
 
@@ -182,4 +182,4 @@ def _read_json(value: str) -> Any:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"invalid JSON: {name}")

@@ -67,12 +67,12 @@ class RunAttributes:
         subject, request_id = given.get("subject", ""), given.get("requestId", "")
         until_ms, registry = given.get("untilMs", ""), given.get("shelf", "")
         if not (0 < len(subject) <= _MAX_CHARS and 0 < len(request_id) <= _MAX_CHARS):
-            raise ToolInvalid("the session does not say in whose name it runs")
+            raise ToolInvalid("the session attributes have no user")
         if not _MS.fullmatch(until_ms):
-            raise ToolInvalid("the session does not say until when it runs")
+            raise ToolInvalid("the session attributes have no deadline")
         keys = tuple(registry.split(",")) if registry else ()
         if len(keys) > MAX_SOURCES or len(set(keys)) != len(keys) or not all(_KEY.fullmatch(key) for key in keys):
-            raise ToolInvalid("the session's passages cannot be read")
+            raise ToolInvalid("cannot parse the session's passages")
         return cls(subject, request_id, int(until_ms), keys, given.get("indexVersion", "")[:_MAX_CHARS])
 
 
@@ -146,7 +146,7 @@ def pack(result: str, load: Load) -> tuple[str, tuple[Source, ...]]:
         body = _dump({**tree, **({CARRIED: carried} if carried else {}), **({VERSION: searched} if searched else {})})
         if len(body.encode()) <= MAX_BODY_BYTES:
             return body, found
-    raise ToolInvalid("that is more than one answer can hold: ask for less, or more narrowly")
+    raise ToolInvalid("the result is too large: request fewer results or narrow the query")
 
 
 def unpack(body: str) -> tuple[str, Load]:
@@ -163,7 +163,7 @@ def unpack(body: str) -> tuple[str, Load]:
         found = tuple(_read(one, result) for one in carried if "key" not in one)
         return _dump(result), Load(found, again, versions)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise AgentError("what the action group returned cannot be read") from None
+        raise AgentError("cannot parse the action group's result") from None
 
 
 def _shortened(source: Source) -> Source:

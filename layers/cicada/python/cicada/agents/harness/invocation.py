@@ -159,4 +159,4 @@ class _Places:
 def _check_tools(event: Mapping[str, Any]) -> None:
     start = event.get("contentBlockStart", {}).get("start", {})
     if "toolResult" in start or start.get("toolUse", {}).get("type", TOOL_USE) != TOOL_USE:
-        raise AgentError("the harness ran a tool of its own, although none is allowed")
+        raise AgentError("the harness ran a built-in tool, which is not allowed")

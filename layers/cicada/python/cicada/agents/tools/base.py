@@ -51,7 +51,7 @@ class ProfileTool:
         """The result of a change, with the receipt from the profile's record. Raises ToolInvalid if nothing changed."""
         change = self.profile_service.change_of(by, profile.id)
         if change is None:
-            raise ToolInvalid("nothing was changed: all of that is kept already")
+            raise ToolInvalid("nothing changed: all of this is already stored")
         back = replace(by, operation_id=operation(by.request_id, "take back", by.operation_id), reversibly=False)
         undo = partial(self.profile_service.undo, back, profile.id, change.version)
         return ProfileWritten(told, told_change(change, profile), verdict, undo)

@@ -243,7 +243,7 @@ class GatherEvidenceTool(ProfileTool):
             case None, str(profile_id):
                 theory = self.profile_service.show(actor.subject, profile_id).theory
                 if theory is None:
-                    raise ProfileInvalid("that is no theory")
+                    raise ProfileInvalid("this profile is not a theory")
                 return theory.statement, theory.episodes
             case _:
                 raise ToolInvalid("give either the statement or the id of a theory")

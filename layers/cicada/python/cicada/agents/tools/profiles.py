@@ -122,7 +122,7 @@ class _WritingTool(ProfileTool):
         """The profile. Raises ToolInvalid for another version than the model has seen."""
         profile = self.profile_service.show(actor.subject, profile_id)
         if profile.version != version:
-            raise ToolInvalid(f"version {profile.version} stands, not {version}: look at it again first")
+            raise ToolInvalid(f"version {profile.version} is current, not {version}: read the profile again first")
         return profile
 
     def _to_confirm(
@@ -188,7 +188,7 @@ class UndoChangeTool(_WritingTool):
         """See the port."""
         profile, history = self.profile_service.with_history(actor.subject, given.id)
         if any(change.version == given.version and change.operation == "created" for change in history):
-            raise ToolInvalid("that is the profile's creation: it is taken back by deleting the profile")
+            raise ToolInvalid("this change created the profile: delete the profile to undo it")
         by = self.by(given, actor)
         undone = self.profile_service.undo(by, given.id, given.version).profile
         told = {} if undone is None else profile_shown(undone, registry, actor.readable)
@@ -206,7 +206,7 @@ class RemoveFieldsTool(_WritingTool):
         kept = {name_key(field.name): field for field in profile.fields}
         missing = [name for name in given.fields if name_key(name) not in kept]
         if missing:
-            raise ToolInvalid(f"there is no field {', '.join(missing[:MAX_TOLD])}")
+            raise ToolInvalid(f"unknown field {', '.join(missing[:MAX_TOLD])}")
         fields = (kept[name] for name in dict.fromkeys(map(name_key, given.fields)))
         gone = [ChangedField(field=field.name, before=field.value) for field in fields]
         return self._to_confirm(given, actor, profile, gone)

@@ -205,7 +205,7 @@ def proof_of(fact: Fact, actor: Actor, registry: SourceRegistry) -> Proof:
     searched = source.origin != "profile" or any(reason.name in _SEARCHING for reason in source.why)
     if isinstance(source.locator, NoteLocator) or not searched:
         raise ToolInvalid(
-            f"{fact.field}: [{fact.citation}] is what a profile keeps: search for the passage itself, and cite it"
+            f"{fact.field}: [{fact.citation}] is a stored profile: search for the passage itself and cite it"
         )
     if not quotes(source.text, fact.quote):
         raise ToolInvalid(
@@ -217,7 +217,7 @@ def proof_of(fact: Fact, actor: Actor, registry: SourceRegistry) -> Proof:
 def passage_proof(source: Source, index_version: str) -> PassageProof:
     """A passage as a proof keeps it. Raises ToolInvalid for a note."""
     if isinstance(source.locator, NoteLocator):
-        raise ToolInvalid(f"[{source.n}] is a note, and no passage of the text")
+        raise ToolInvalid(f"[{source.n}] is a note, not a passage")
     return PassageProof(
         passage_id=source.passage_id,
         collection=source.collection,
@@ -231,7 +231,7 @@ def cited(n: int, registry: SourceRegistry) -> Source:
     """The source of a number. Raises ToolInvalid."""
     found = next((source for source in registry.sources if source.n == n), None)
     if found is None:
-        raise ToolInvalid(f"there is no passage [{n}]: cite one that a tool has returned")
+        raise ToolInvalid(f"unknown passage [{n}]: cite one that a tool has returned")
     return found
 
 

@@ -63,7 +63,9 @@ class StateTheoryTool(ProfileTool):
             claim = claim_of(stated.statement)
             for head in self.profile_service.list(by.subject, "theory"):
                 if head.statement is not None and claim_of(head.statement) == claim:
-                    raise ProfileConflict(f"there is one that says so: id {head.id}, version {head.version}") from None
+                    raise ProfileConflict(
+                        f"a theory with this statement already exists: id {head.id}, version {head.version}"
+                    ) from None
         return self.profile_service.create(by, "theory", apart, stated=stated)
 
 
@@ -148,7 +150,7 @@ class RecordVerdictTool(ProfileTool):
         """See the port."""
         theory = self.profile_service.show(actor.subject, given.id).theory
         if theory is None:
-            raise ProfileInvalid("that is no theory")
+            raise ProfileInvalid("this profile is not a theory")
         gathered = evidence_of(registry.sources).get(statement_named(theory.statement), {})
         if not gathered:
             raise ToolInvalid(

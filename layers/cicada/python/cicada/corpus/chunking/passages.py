@@ -145,7 +145,7 @@ def _likeness(run: Sequence[Unit], options: ChunkOptions, embed: Embed | None) -
     if options.boundaries == "words":
         return by_words(run)
     if embed is None:
-        raise ValueError("boundaries by embedding need a model: embed is missing")
+        raise ValueError("boundaries by embedding need an embedding model: embed is missing")
     return by_embedding(run, embed)
 
 

@@ -22,7 +22,7 @@ INCONSISTENT = "declaration_inconsistent"  # type of a validation error with a l
 
 def _one_line(value: str) -> str:
     if visible(value) != value:
-        raise PydanticCustomError("unseen", "holds characters that nobody sees")
+        raise PydanticCustomError("unseen", "contains invisible characters")
     return " ".join(value.split())
 
 

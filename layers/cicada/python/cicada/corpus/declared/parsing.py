@@ -64,7 +64,7 @@ def _root(data: bytes, name: str) -> Node:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise CorpusInvalid(f"{name}, line {line}: is not UTF-8") from None
+        raise CorpusInvalid(f"{name}, line {line}: is not valid UTF-8") from None
     try:
         found = list(read_nodes(text, max_depth=MAX_DEPTH, max_nodes=MAX_VALUES, aliases=False))
     except (YamlInvalid, YamlTooLarge) as error:
@@ -73,7 +73,7 @@ def _root(data: bytes, name: str) -> Node:
     if not found or not isinstance(found[0].value, dict):
         raise CorpusInvalid(f"{name}, line 1: must be a mapping with the fields {_fields(())}")
     if len(found) > 1:
-        raise CorpusInvalid(f"{name}, line {found[1].line}: holds a second document (---)")
+        raise CorpusInvalid(f"{name}, line {found[1].line}: contains a second document (---)")
     return found[0]
 
 

@@ -99,9 +99,9 @@ class Blocks:
     def _add(self, block: DocumentBlock) -> None:
         self._chars += len(block.text)
         if self._chars > self.limits.max_text_chars:
-            raise DocumentTooLarge(f"holds more than {self.limits.max_text_chars:,} characters (max_text_chars)")
+            raise DocumentTooLarge(f"has more than {self.limits.max_text_chars:,} characters (max_text_chars)")
         if len(self._blocks) == self.limits.max_blocks:
-            raise DocumentTooLarge(f"holds more than {self.limits.max_blocks:,} blocks (max_blocks)")
+            raise DocumentTooLarge(f"has more than {self.limits.max_blocks:,} blocks (max_blocks)")
         self._blocks.append(block)
 
 

@@ -178,7 +178,7 @@ def confine(limits: ReadLimits, *, filtered: bool) -> None:
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not PathFinder]  # no module can be opened
     bind(limits)
     if filtered and not restrict():
-        raise PermissionError("the kernel takes no system call filter")
+        raise PermissionError("the kernel does not support system call filters")
 
 
 def what_is_refused() -> dict[str, bool]:

@@ -41,7 +41,7 @@ def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
     """
     text, notes = _decoded(data)
     if len(_BINARY.findall(text)) > _BINARY_SHARE * len(text):
-        raise DocumentBroken("is not text: it holds binary data")
+        raise DocumentBroken("is not text: it contains binary data")
     return text, notes
 
 

@@ -44,9 +44,9 @@ def read_document(source: str, data: bytes, *, title: str | None = None, limits:
     except RecursionError:
         raise DocumentTooLarge("is nested too deeply (max_depth)") from None
     except Exception as error:  # libraries fail in many ways for broken files
-        raise DocumentBroken(f"cannot be read as {doc_type}: {type(error).__name__}") from error
+        raise DocumentBroken(f"cannot parse as {doc_type}: {type(error).__name__}") from error
     if not content.blocks and content.doc_type != "script":
-        raise DocumentWithoutText("holds no text")
+        raise DocumentWithoutText("contains no text")
     return Document(
         source=source,
         title=title_of(source, title, content.title),

@@ -18,9 +18,9 @@ def checked_source(source: str) -> str:
     if not 0 < len(source) <= MAX_SOURCE_CHARS:
         raise DocumentUnsafe(f"the source's name must have 1 to {MAX_SOURCE_CHARS} characters")
     if any(map(is_unseen, source)) or source != visible(source).strip():
-        raise DocumentUnsafe("the source's name holds characters that are not seen")
+        raise DocumentUnsafe("the source's name contains invisible characters")
     if "\\" in source or source.startswith("/") or not {".", ".."}.isdisjoint(source.split("/")):
-        raise DocumentUnsafe("the source's name leads out of its folder")
+        raise DocumentUnsafe("the source's path leads outside its folder")
     return source
 
 

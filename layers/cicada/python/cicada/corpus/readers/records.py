@@ -140,12 +140,12 @@ def _decode(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise DocumentBroken("is not JSON that can be read: an object names a field twice")
+        raise DocumentBroken("is not valid JSON: an object has a duplicate field")
     return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise DocumentBroken(f"is not JSON: {name}")
+    raise DocumentBroken(f"is not valid JSON: {name}")
 
 
 def read_yaml(data: bytes, limits: ReadLimits) -> Content:

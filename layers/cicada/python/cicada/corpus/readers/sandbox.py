@@ -150,7 +150,7 @@ class Sandbox:
         told = self._told(time.monotonic() + _START_S)
         if not told:
             self.close()
-            raise ReaderUnavailable(f"the process that reads documents does not start: {self._reader}")
+            raise ReaderUnavailable(f"cannot start the document reader process: {self._reader}")
         self._refused = _logged(told)
         if not self._refused[FILTER]:
             hide_memory()
@@ -186,7 +186,7 @@ class Sandbox:
         except MalformedResultError:
             ended = json.loads(told)
             if os.waitstatus_to_exitcode(ended["status"]) == LIBRARY_MISSING:
-                raise ReaderUnavailable("a library that reads documents is not installed") from None
+                raise ReaderUnavailable("a document parsing library is not installed") from None
             raise _why(ended, limits) from None
 
 
@@ -194,7 +194,7 @@ class Sandbox:
 def _logged(told: bytes) -> Mapping[str, bool]:
     """What a child reports as refused, logged once."""
     refused: Mapping[str, bool] = json.loads(told)
-    logger.info("documents are read in a confined process", extra={"refused": refused})
+    logger.info("document reader process started", extra={"refused": refused})
     return refused
 
 
@@ -234,7 +234,7 @@ def _all_of(pipe: int, child: int, max_bytes: int, deadline: float) -> bytes:
             return b"".join(parts)
         size += len(part)
         if size > max_bytes:
-            raise DocumentTooLarge("its text is more than may be (max_text_chars)")
+            raise DocumentTooLarge("its text exceeds the size limit (max_text_chars)")
         parts.append(part)
 
 

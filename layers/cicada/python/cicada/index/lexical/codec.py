@@ -252,7 +252,7 @@ def _decoded(
     counts = np.concatenate([np.zeros((0, part.row_blocks), np.int64), *columns])
     df = counts.sum(axis=1)
     if len(vocabulary) != part.terms or int(df.sum()) != part.postings:
-        raise IndexCorrupt("the dictionary does not have the terms and postings it should")
+        raise IndexCorrupt("the dictionary has a wrong number of terms or postings")
     _, at_rows, at_codes = _layout(df, part.code_width)
     data = np.frombuffer(postings, np.uint8)
     bases = np.repeat(np.tile(np.arange(part.row_blocks) * lexical.ROW_BLOCK, len(df)), counts.reshape(-1))
@@ -263,7 +263,7 @@ def _decoded(
     weights = np.frombuffer(part.sections.head(lexical.WEIGHTS), "<u2")[codes].astype(np.uint16)
     occurrences, placed = decode_positions(positions)
     if len(occurrences) != part.postings or (part.postings and int(rows.max()) >= part.count):
-        raise IndexCorrupt("postings are of no row, or do not have their positions")
+        raise IndexCorrupt("postings have no row or lack positions")
     by_row = np.argsort(rows, kind="stable")  # terms stay in order within a row
     found = occurrences[by_row]
     ends = np.cumsum(occurrences)

@@ -73,7 +73,7 @@ class LexicalPart:
         """
         meta = sections.meta(lexical.PART)
         if (_number(meta, "format"), _number(meta, "analyzer")) != (lexical.FORMAT, lexical.ANALYZER_VERSION):
-            raise IndexMismatch(f"the lexical part is of format {meta['format']}, analyser {meta['analyzer']}")
+            raise IndexMismatch(f"unsupported lexical part: format {meta['format']}, analyser {meta['analyzer']}")
         self.sections, self.count = sections, count
         self.row_blocks = max(-(-count // lexical.ROW_BLOCK), 1)
         self.postings, self.terms = _number(meta, "postings"), _number(meta, "terms")

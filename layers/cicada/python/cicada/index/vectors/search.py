@@ -198,12 +198,12 @@ def cosines(
 def _wanted_rows(parts: Sequence[VectorPart], segment: Indices, row: Indices) -> dict[int, tuple[Indices, Indices]]:
     """By position the distinct rows, ascending, and for each given row of that segment its place among them."""
     if segment.min() < 0 or segment.max() >= len(parts):
-        raise ValueError("a segment that is not among the parts")
+        raise ValueError("unknown segment")
     wanted = {}
     for position in np.unique(segment).tolist():
         rows, inverse = np.unique(row[segment == position], return_inverse=True)
         if rows[0] < 0 or rows[-1] >= parts[position].count:
-            raise ValueError("a row that the segment does not have")
+            raise ValueError("unknown row of a segment")
         wanted[position] = (rows, inverse)
     return wanted
 

@@ -233,7 +233,7 @@ class Describer:
         except ModelRefused:
             return True
         except AnswerIncomplete:
-            logger.info("the model accepts another passage, but its answer is incomplete")
+            logger.info("the model accepts the test passage but returns an incomplete answer")
         return False
 
     def work(self, texts: Sequence[str]) -> Work:

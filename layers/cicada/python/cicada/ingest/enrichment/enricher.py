@@ -109,7 +109,7 @@ class Enricher:
         try:
             summary = self._summarised(document, texts, described, spent)
         except (ModelError, BudgetSpent) as error:
-            logger.warning("a document has no summary", extra={"code": error.code})
+            logger.warning("a document could not be summarised", extra={"code": error.code})
             notes.append(f"The document has no summary: {error.code}.")
             summary = None
         nothing = not (described.made or summary)

@@ -85,7 +85,7 @@ class DocumentSummaries:
         """
         left = [piece for text in texts if text.strip() for piece in pieces(text, most_tokens=self._part_tokens)]
         if not left:
-            raise ValueError("a document without text has no summary")
+            raise ValueError("cannot summarise a document without text")
         deadline_s = self._clock() + time_budget_s
         spent = spent or EnrichmentSpend()
         made = False

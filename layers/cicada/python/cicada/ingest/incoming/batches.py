@@ -55,7 +55,7 @@ def prepare(
             outcome, _ = find_record(store, outcome_key(batch, planned), UploadOutcome)
             if outcome is None or outcome.failed is not None:
                 if remaining_s() < TIME_MARGIN_S:
-                    raise OutOfTime(f"{number} of {len(batch.items)} documents of batch {batch.number} are prepared")
+                    raise OutOfTime(f"{number} of {len(batch.items)} documents of batch {batch.number} were prepared")
                 outcome = _outcome(store, batch, planned, uploads, prepare_one, Path(folder) / "document")
             counts[_word(outcome)] += 1
     return counts
@@ -71,7 +71,7 @@ def _outcome(
     except UploadChanged:
         return None  # the change has sent an event of its own, so the run looks again
     except DocumentRefused as error:
-        logger.warning("a document is quarantined", extra={"code": error.code})
+        logger.warning("document quarantined", extra={"code": error.code})
         outcome = UploadOutcome(refused=Quarantined(source=source, code=error.code, message=str(error)))
     except UploadUnreadable as error:
         _log_not_prepared("upload_unreadable")

@@ -85,7 +85,7 @@ class IncomingBucket:
             IndexUnavailable: S3 does not respond.
         """
         if item.size > self._max_bytes:
-            raise DocumentTooLarge(f"has {item.size:,} bytes; {self._max_bytes:,} are read")
+            raise DocumentTooLarge(f"has {item.size:,} bytes; the limit is {self._max_bytes:,}")
         condition = {} if item.etag is None else {"IfMatch": item.etag}  # the listed version, and no later one
         try:
             found = self._client.get_object(Bucket=self._bucket, Key=item.key, **condition)

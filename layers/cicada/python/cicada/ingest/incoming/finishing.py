@@ -160,7 +160,7 @@ def _committed(
             done = commit(plan.collection, one.prepared, gone, declares)
             aside = list(done.quarantined)
     except DeclarationChanged as error:
-        logger.warning("the declaration changed; the documents are prepared again", exc_info=error)
+        logger.warning("the declaration changed; preparing the documents again", exc_info=error)
         aside = [DIVIDED_OTHERWISE.model_copy(update={"source": found.source}) for found in one.prepared]
     refused = (*one.refused, *filter(_is_refusal, aside))
     failed = (*one.failed, *filterfalse(_is_refusal, aside))

@@ -71,9 +71,9 @@ class S3Originals:
             self._client.head_object(Bucket=self._bucket, Key=key)
         except ClientError as error:
             if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
-                logger.warning("an original could not be looked for", extra={"why": str(error)})
+                logger.warning("could not look up an original file", extra={"why": str(error)})
             return False
         except BotoCoreError as error:
-            logger.warning("an original could not be looked for", extra={"why": str(error)})
+            logger.warning("could not look up an original file", extra={"why": str(error)})
             return False
         return True

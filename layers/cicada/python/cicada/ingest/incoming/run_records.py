@@ -205,7 +205,7 @@ def update_record(store: ObjectStore, key: str, record: type[Record], change: Ca
         except PreconditionFailed:
             continue
         return changed
-    raise PublishConflict(f"{key} keeps changing")
+    raise PublishConflict(f"too many concurrent changes of {key}")
 
 
 def put_record(store: ObjectStore, key: str, record: BaseModel) -> None:

@@ -54,7 +54,7 @@ class IngestStarter:
                     raise WorkflowUnavailable(f"the ingest workflow could not be started: {error}") from error
             else:
                 return run
-        raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} windows of {collection} have ended executions")
+        raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} execution names of {collection} are already used")
 
     def is_running(self, run: str) -> bool:
         """Whether a run's execution has not ended. Raises WorkflowUnavailable."""

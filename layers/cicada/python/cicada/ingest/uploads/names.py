@@ -36,5 +36,5 @@ def checked_name(collection: str, name: str, *, declarations: bool) -> str:
             f"{DECLARATION} in a subfolder"
         )
     if name == DECLARATION and not declarations:
-        raise UploadInvalid(f"name: {DECLARATION} declares who may read the collection: users may not upload it")
+        raise UploadInvalid(f"name: {DECLARATION} declares the collection's access rules: users may not upload it")
     return name

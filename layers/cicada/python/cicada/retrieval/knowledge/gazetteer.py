@@ -118,7 +118,7 @@ class IndexNames:
                         raise Stopped
                     left_s = limits.time_left_s()
                     if left_s <= 0:
-                        raise OutOfTime("no time was left to read the index's names")
+                        raise OutOfTime("no time left to read the index's names")
                     making = self._make_soon(catalogue)
                     self._changed.wait(None if math.isinf(left_s) else left_s)
                     if making.failure is not None and making.catalogue == catalogue:
@@ -143,10 +143,10 @@ class IndexNames:
             made = _Held(catalogue.index_version, readers, catalogue.readable, names)
         except CicadaError as error:
             making.failure = error
-            logger.warning("names of the index not read", extra={"code": error.code, "why": str(error)})
+            logger.warning("could not read the index's names", extra={"code": error.code, "why": str(error)})
         except Exception as error:
             making.failure = error  # raised in the waiting question
-            logger.exception("names of the index not read")
+            logger.exception("could not read the index's names")
         with self._changed:
             if made is not None:
                 others = (one for one in self._held if not made.replaces(one))

@@ -187,7 +187,7 @@ class IndexResolver:
             for name in names:
                 for collection in dict.fromkeys(collections):
                     if limits.time_left_s() <= 0:
-                        raise OutOfTime("no time was left to find what is named")
+                        raise OutOfTime("no time left to resolve names")
                     for spot in self._spots(index, catalogue, collection, name.name):
                         place = _place(name, collection, spot)
                         key = (collection, place.section, folded(place.entity))

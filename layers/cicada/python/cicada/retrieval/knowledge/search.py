@@ -253,7 +253,7 @@ class KnowledgeSearch:
     ) -> tuple[NamedSection, ...]:
         """The places of the names in the chosen collections, or in all without a choice."""
         if limits.time_left_s() <= 0:
-            raise OutOfTime("no time was left to search")
+            raise OutOfTime("no time left to search")
         chosen = dict.fromkeys(one.collection for one in choices)
         collections = list(chosen) or [one.collection for one in catalogue.collections]
         return self._resolver.resolve(named, collections, limits, readable=catalogue.readable) if named else ()

@@ -63,7 +63,7 @@ def selection_form(catalogue: Catalogue) -> type[Selection]:
         f"{one.collection}{BETWEEN}{intention.name}" for one in catalogue.collections for intention in one.intentions
     )
     if not pairs:
-        raise ValueError("no collection declares itself")
+        raise ValueError("no collection has a declaration")
     need = create_model(
         "Need",
         __base__=Need,
@@ -90,7 +90,7 @@ def fill_form(
     """
     left_s = limits.time_left_s()
     if left_s <= 0:
-        raise OutOfTime(f"no time is left for {purpose}")
+        raise OutOfTime(f"no time left for {purpose}")
     use = OpenUse(purpose, model.model_id, clock, call_scope=limits, most=most_of(prompt, model.max_tokens))
     try:
         with use:

@@ -135,7 +135,7 @@ def wordings(query: str, model: StructuredModel, stage_budget: StageBudget) -> t
     written = _filled(model, _prompt(EXPAND_SYSTEM, query), Wordings, "expand_query", stage_budget)
     kept = usable(query, written.queries)
     if not kept:
-        raise StageSkipped(NOTHING_USABLE, "No other wording of the query kept its names and numbers.")
+        raise StageSkipped(NOTHING_USABLE, "Every rewritten query lost names or numbers.")
     return kept
 
 

@@ -168,13 +168,13 @@ class Pipelines:
 
     def _needed_model(self, purpose: str) -> StructuredModel:
         if self._model is None:
-            raise StageSkipped(NOT_CONFIGURED, f"No model is set up for {purpose}.")
+            raise StageSkipped(NOT_CONFIGURED, f"No model is configured for {purpose}.")
         return self._model
 
     def _check_language(self, state: State) -> None:
         """Skip a stage by vectors alone in a language that the embedding model does not know."""
         if trust_in(self._embedder.model_id, state.wanted.query, {}) < 1:
-            raise StageSkipped(UNKNOWN_LANGUAGE, "The embedding model does not know the query's language.")
+            raise StageSkipped(UNKNOWN_LANGUAGE, "The embedding model does not support the query's language.")
 
     def _search(self, state: State, stage_budget: StageBudget) -> Change:
         found, rankings = search(state, stage_budget, self._retriever, self._clock)
@@ -201,7 +201,7 @@ class Pipelines:
     def _rerank(self, state: State, stage_budget: StageBudget) -> Change:
         reranker = self._reranker
         if reranker is None:
-            raise StageSkipped(NOT_CONFIGURED, "No re-ranking model is set up.")
+            raise StageSkipped(NOT_CONFIGURED, "No re-ranking model is configured.")
         judged, behind = state.candidates[:MAX_RERANKED], state.candidates[MAX_RERANKED:]
         texts = [one.passage.context for one in judged]
         with stage_budget.time_for_model(_RERANK_SHARE) as time_s, stage_budget.use("rerank", reranker.model_id) as use:
@@ -233,7 +233,7 @@ class Pipelines:
 
     def _count(self, state: State, stage_budget: StageBudget) -> Change:
         if self._facets is None:
-            raise SettingsInvalid("facets: nothing that counts is set up")
+            raise SettingsInvalid("facets: no facet counter is configured")
         wanted = state.wanted
         counted = self._facets.count(wanted.facets, wanted.filters, readable=wanted.readable, limit=MAX_FACET_VALUES)
         for one in counted.degraded:

@@ -294,7 +294,7 @@ class StageRunner(Generic[S]):
         """The stage's change of the state; closes the stage."""
         try:
             if one.change is None:
-                raise OutOfTime(f"no time was left for {one.stage.name}")
+                raise OutOfTime(f"no time left for {one.stage.name}")
             return wait_for(one.change, one.stage_budget.time_left_s(), stopped=self._stopped)
         finally:
             self._close(one)

@@ -145,7 +145,9 @@ def _narrowed(key: str, allowed: tuple[str, ...] | None, also: tuple[str, ...]) 
         return also
     both = tuple(value for value in allowed if value in also)
     if not both:  # an empty filter would let everything pass
-        raise RetrievalInvalid(f"filters.metadata.{key}: has no value in common with the request's other filter of it")
+        raise RetrievalInvalid(
+            f"filters.metadata.{key}: has no value in common with the request's other filter for this key"
+        )
     return both
 
 

@@ -53,7 +53,7 @@ def parse_collection_state(data: bytes) -> CollectionState:
     try:
         return CollectionState.model_validate_json(data)
     except ValidationError as error:
-        raise IndexCorrupt(f"the record of what S3 Vectors holds cannot be read: {error}") from error
+        raise IndexCorrupt(f"cannot parse the record of the version loaded into S3 Vectors: {error}") from error
 
 
 class CollectionStateReader:
@@ -108,7 +108,7 @@ class CollectionStateReader:
                     raise
         held = self._held
         if held is None:
-            raise IndexMissing("what S3 Vectors holds is not known")
+            raise IndexMissing("the version loaded into S3 Vectors is unknown")
         return held
 
     def _read(self) -> None:
@@ -117,7 +117,7 @@ class CollectionStateReader:
         except Exception as error:
             if self._held is None:
                 raise
-            logger.warning("the version that S3 Vectors holds was not refreshed", extra={"why": str(error)})
+            logger.warning("could not refresh the version loaded into S3 Vectors", extra={"why": str(error)})
             return
         if held is not None:
             self._held = held
@@ -133,7 +133,7 @@ class CollectionStateReader:
                     return None
                 found = newer
         except ObjectMissing as error:
-            raise IndexMissing("nothing was loaded into S3 Vectors: run `cicada engine load s3vectors`") from error
+            raise IndexMissing("S3 Vectors is empty: run `cicada engine load s3vectors`") from error
         held = parse_collection_state(found.data)
         if held.index_arn != self._index_arn:
             raise IndexMissing(

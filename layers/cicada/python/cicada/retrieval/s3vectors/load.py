@@ -100,7 +100,7 @@ class Loader:
         if held != source.count:
             raise IndexUnavailable(
                 f"the S3 Vectors index holds {held:,} passages where version {source.version} has {source.count:,}: "
-                "somebody else wrote to it, so load again"
+                "another process wrote to it; load again"
             )
         self._settings.wait_for_words()
         claim.complete()
@@ -224,7 +224,7 @@ class _Claim:
         try:
             other = self._store.read_if_changed(HELD_KEY, self._etag)
         except ObjectMissing as error:
-            raise PublishConflict(f"{HELD_KEY} was deleted meanwhile") from error
+            raise PublishConflict(f"{HELD_KEY} was deleted concurrently") from error
         if other is not None:
             raise PublishConflict(_OVERTAKEN)
 
@@ -271,7 +271,7 @@ class CurrentVersion:
         try:
             found = store.read(CURRENT_KEY)
         except ObjectMissing as error:
-            raise IndexMissing("no version is published") from error
+            raise IndexMissing("no version has been published") from error
         self._store = store
         self._manifest = manifest = parse_manifest(found.data)
         self.version, self.count = manifest.version, manifest.count
@@ -292,4 +292,4 @@ def _passage(line: bytes, key: str) -> Passage:
     try:
         return Passage.model_validate_json(line)
     except ValidationError as error:
-        raise IndexCorrupt(f"{key} holds an unreadable passage") from error
+        raise IndexCorrupt(f"{key} contains an unreadable passage") from error

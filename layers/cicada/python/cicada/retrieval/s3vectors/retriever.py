@@ -97,7 +97,7 @@ class S3VectorsRetriever:
             self._held.current()  # raises IndexMissing where nothing was loaded
             raise
         except (KeyError, TypeError) as error:
-            raise IndexUnavailable(f"{NAME} gave an answer that cannot be read: {error!r}") from error
+            raise IndexUnavailable(f"cannot parse the response of {NAME}: {error!r}") from error
         laps.lap("read")
         version, loading = self._version(held)
         return SearchResult(hits, version, 0, laps.ms, ENGINE, (*notes, *loading))

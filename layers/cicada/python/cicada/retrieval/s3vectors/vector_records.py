@@ -89,7 +89,7 @@ def metadata_filter(filters: Filters, readable: Readable) -> dict[str, Any] | No
     Something must be readable among what the question asks for: an empty list would filter nothing.
     """
     if filters.sections:
-        raise IndexMismatch("S3 Vectors has no sections to filter by")
+        raise IndexMismatch("S3 Vectors does not support filters by section")
     wanted, unwanted = readable.among(filters.collections)
     places: dict[str, Sequence[str]] = {
         COLLECTION: wanted or (),
@@ -211,22 +211,22 @@ def passage_of(metadata: object, store: ObjectStore) -> Passage:
     """
     try:
         if not isinstance(metadata, Mapping):
-            raise TypeError("no metadata")
+            raise TypeError("missing metadata")
         rest = json.loads(metadata[PASSAGE_KEY])
         if _OBJECT in rest:
             return _stored(str(rest[_OBJECT]), store)
         return Passage.model_validate({**rest, "text": metadata[TEXT_KEY], "context": metadata[CONTEXT_KEY]})
     except (KeyError, TypeError, ValueError, ValidationError) as error:
-        raise IndexCorrupt(f"a vector of the S3 Vectors index carries no passage of ours: {error}") from error
+        raise IndexCorrupt(f"a vector of the S3 Vectors index has no valid passage key: {error}") from error
 
 
 def _stored(key: str, store: ObjectStore) -> Passage:
     try:
         data = store.read(key).data
     except ObjectMissing as error:
-        raise IndexCorrupt(f"{key}, a passage of the S3 Vectors index, is missing") from error
+        raise IndexCorrupt(f"the passage {key} of the S3 Vectors index is missing") from error
     if key != f"{OVERFLOW_PREFIX}{hashlib.sha256(data).hexdigest()}.json":
-        raise IndexCorrupt(f"{key} is not the passage that was written")
+        raise IndexCorrupt(f"the passage {key} differs from the one that was written")
     return Passage.model_validate_json(data)
 
 

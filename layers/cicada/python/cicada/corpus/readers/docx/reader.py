@@ -32,8 +32,8 @@ def read_docx(data: bytes, limits: ReadLimits) -> Content:
     """
     if data.startswith(_OLD_OFFICE):
         if _ENCRYPTED_PACKAGE in data:
-            raise DocumentEncrypted("is protected by a password")
-        raise DocumentUnsupported("is a document of Word before 2007: save it as .docx")
+            raise DocumentEncrypted("is password-protected")
+        raise DocumentUnsupported("is a Word 97-2003 document: save it as .docx")
     archive = Archive(data, limits)
 
     def part(name: str) -> Element | None:
@@ -45,7 +45,7 @@ def read_docx(data: bytes, limits: ReadLimits) -> Content:
     document = part(main)
     text = document and document.child("body")
     if text is None:
-        raise DocumentBroken("is not a DOCX: it has no text part")
+        raise DocumentBroken("is not a DOCX: the text part is missing")
     blocks = Blocks(limits)
     pages = Pages(rendered=any(element.name == "lastRenderedPageBreak" for element in text.walk()))
     notes = {**_notes(part(f"{folder}/footnotes.xml")), **_notes(part(f"{folder}/endnotes.xml"))}
@@ -68,7 +68,7 @@ def _main_part(relations: Element | None) -> str:
     for relation in relations.children if relations else []:
         if relation.attributes.get("Type", "").endswith(_MAIN) and relation.attributes.get("TargetMode") != "External":
             return relation.attributes.get("Target", "").lstrip("/")
-    raise DocumentBroken("is not a DOCX: it names no text part")
+    raise DocumentBroken("is not a DOCX: no text part is declared")
 
 
 def _notes(part: Element | None) -> dict[str, Element]:

@@ -80,7 +80,7 @@ def parsed(data: bytes, max_depth: int, max_elements: int) -> Element:
         open_elements[-1].text += data
 
     def document_type(*_: Any) -> NoReturn:
-        raise DocumentUnsafe("declares a document type, with which entities could be defined")
+        raise DocumentUnsafe("contains a document type declaration (DTD), which is not allowed")
 
     parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
     parser.buffer_text = True
@@ -93,9 +93,9 @@ def parsed(data: bytes, max_depth: int, max_elements: int) -> Element:
     except expat.ExpatError as error:
         if error.code == expat.errors.codes[expat.errors.XML_ERROR_NO_MEMORY]:
             raise MemoryError from None
-        raise DocumentBroken(f"holds XML that is not well-formed: {expat.ErrorString(error.code)}") from None
+        raise DocumentBroken(f"contains malformed XML: {expat.ErrorString(error.code)}") from None
     except (LookupError, UnicodeError):
-        raise DocumentBroken("holds XML in an unknown encoding") from None
+        raise DocumentBroken("contains XML in an unknown encoding") from None
     return top.children[0]
 
 
@@ -126,12 +126,12 @@ class Archive:
         if len(members) > limits.max_members:
             raise DocumentTooLarge(f"has more than {limits.max_members:,} members (max_members)")
         if any(_leads_out(member.orig_filename) for member in members):
-            raise DocumentUnsafe("a member's name leads out of the archive")
+            raise DocumentUnsafe("an archive member's path leads outside the archive")
         self.names = frozenset(member.filename for member in members)
         if len(self.names) < len(members):
-            raise DocumentUnsafe("two members have one name")
+            raise DocumentUnsafe("the archive has duplicate member names")
         if any(member.flag_bits & _ENCRYPTED for member in members):
-            raise DocumentEncrypted("its archive is protected by a password")
+            raise DocumentEncrypted("its archive is password-protected")
         self._max_bytes = limits.max_unpacked_bytes
         if sum(member.file_size for member in members) > self._max_bytes:  # zipfile unpacks no more than is declared
             raise DocumentTooLarge(f"unpacks to more than {self._max_bytes:,} bytes (max_unpacked_bytes)")

@@ -48,9 +48,9 @@ def read_pdf(data: bytes, limits: ReadLimits) -> Content:
         ):
             return _read(PdfReader(io.BytesIO(data)), limits)
     except (FileNotDecryptedError, DependencyError):
-        raise DocumentEncrypted("is protected by a password") from None
+        raise DocumentEncrypted("is password-protected") from None
     except LimitReachedError as error:
-        raise DocumentTooLarge(f"is built beyond what is read: {_sentence(error)}") from None
+        raise DocumentTooLarge(f"exceeds a limit of the PDF parser: {_sentence(error)}") from None
     except RecursionError:
         raise DocumentTooLarge("is nested too deeply (max_depth)") from None
     except PyPdfError as error:
@@ -64,7 +64,7 @@ def _read(reader: PdfReader, limits: ReadLimits) -> Content:
     if count > limits.max_pages:
         raise DocumentTooLarge(f"has {count:,} pages, more than {limits.max_pages:,} (max_pages)")
     if not count:
-        raise DocumentBroken("has no page")
+        raise DocumentBroken("has no pages")
     pages: list[list[TextLine]] = []
     broken: list[int] = []
     for number in range(count):
@@ -76,10 +76,10 @@ def _read(reader: PdfReader, limits: ReadLimits) -> Content:
             pages.append([])
             broken.append(number + 1)
     if len(broken) == count:
-        raise DocumentBroken("no page of it can be read")
+        raise DocumentBroken("cannot parse any of its pages")
     blank = [number for number, lines in enumerate(pages, start=1) if not lines and number not in broken]
     if len(blank) + len(broken) == count:
-        raise DocumentWithoutText("no page holds text: it is a scan, or empty")
+        raise DocumentWithoutText("contains no text: it is a scan, or empty")
     blocks = Blocks(limits)
     left_out = add_pages(blocks, pages, list(_bookmarks(reader, count)))
     title, metadata = _properties(reader)
