@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from cicada.protocol.events import Failed, Receipt, StrategyFailure, Verdict, VerdictPassage
+from cicada.errors import LimitReached
+from cicada.protocol.events import Failed, Receipt, Reused, StrategyFailure, Verdict, VerdictPassage
+from cicada.usage.limits import LimitState
 from tests.e2e.page.accessibility import assert_accessible
 from tests.e2e.page.asking import ask, connected, wait_for_banner, wait_for_phase
-from tests.e2e.page.server import Hold, ScriptedServer, Step
+from tests.e2e.page.server import Hold, ScriptedServer, Step, Wire
 from tests.e2e.page.sessions import (
     CITATIONS,
     EPISODES,
@@ -248,3 +252,46 @@ def test_small_talk_has_no_warning_and_escape_stops_an_answer(browser):
         stopped = wait_for_phase(page, "cancelled")
         assert stopped["line"] == "Stopped. The text so far is not the whole answer."
         assert page.focused()["name"] == "Your question"
+
+
+OFFERED = sources(3, 2).model_copy(update={"offered": True})
+REUSED = sources(2).model_copy(
+    update={
+        "reused": Reused(use="answer", question="Who had it?", answered_at_ms=1_795_000_000_000, similarity=0.97),
+        "searched": 0,
+    }
+)
+RARER: dict[str, Sequence[Step]] = {
+    "offered": [*WHOLE[:5], fallback(), attempt(2, "direct"), OFFERED, chunk("No.", 2), complete(2, grounded=False)],
+    "reused": [accepted("cag"), attempt(1, "cag"), REUSED, chunk("Corin had it [1]."), complete(1, "cag")],
+    "right to left": [
+        accepted(),
+        attempt(),
+        sources(2),
+        chunk("\u05d4\u05de\u05e4\u05ea\u05d7 \u05d0\u05e6\u05dc\u05d5 [1]."),
+        complete(),
+    ],
+    "cancelled": [*WHOLE[:6], Hold()],
+}
+
+
+def test_axe_finds_nothing_in_rarer_states_on_a_huge_screen_with_forced_colours(browser):
+    limit = LimitState(account="user", limit="usdDay", most=2, left=0.25, resets_at_ms=4_000_000_000_000)
+    wire = Wire()
+    with ScriptedServer(RARER, wire=wire) as server, browser.page(server.page_url, width=3840, height=2160) as page:
+        page.emulate(still=True)
+        for name in RARER:
+            ask(page, name)
+            if name == "cancelled":
+                wait_for_phase(page, "writing")
+                page.press("Escape")
+            wait_for_phase(page, "complete", "cancelled")
+        wire.refused = LimitReached(limit)
+        ask(page, "limited")
+        wait_for_phase(page, "limited")
+        page.run("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        assert page.run("[...document.querySelectorAll('.answer')].some((it) => it.querySelector(':dir(rtl)'))")
+        assert_accessible(page)
+        page.emulate(still=True, forced=True)
+        assert_accessible(page)
+        assert page.problems == []
