@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -27,7 +28,9 @@ from tests.e2e.page.sessions import (
     sources,
 )
 from tests.e2e.page.test_page_changes import CREATED, TO_DELETE
-from tests.e2e.page.test_page_reader import serve
+from tests.e2e.page.test_page_conversations import TITLES, KeptConversations
+from tests.e2e.page.test_page_corpus import SCRIPT, SHELF, corpus
+from tests.e2e.page.test_page_reader import HERE, serve
 
 
 def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
@@ -295,3 +298,72 @@ def test_axe_finds_nothing_in_rarer_states_on_a_huge_screen_with_forced_colours(
         page.emulate(still=True, forced=True)
         assert_accessible(page)
         assert page.problems == []
+
+
+def _go_to(page, selector, *, most=60):
+    """Press Tab until an element has the focus, which is seen at each step."""
+    for _ in range(most):
+        if page.run(f"document.activeElement.matches({json.dumps(selector)})"):
+            return
+        page.press("Tab")
+        assert page.run("document.activeElement === document.body || document.activeElement.checkVisibility()"), (
+            "the focus is on something hidden"
+        )
+    raise AssertionError(f"Tab does not lead to {selector}")
+
+
+def test_the_whole_page_is_used_by_keyboard_alone(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server:
+        server.answers["conversations"] = KeptConversations(server)
+        server.answers["collections"] = lambda _: corpus(SCRIPT, {**SHELF, "upload": True})
+        server.answers["documents"] = lambda _: {"type": "documents", "collection": "shelf", "documents": []}
+        server.answers["upload"] = lambda _: {
+            "type": "uploads",
+            "collection": "shelf",
+            "documents": [],
+            "run": None,
+            "maxBytes": 1000,
+        }
+        server.answers["feedback"] = lambda fields: {"type": "feedback", "rating": fields["rating"]}
+        serve(server)
+        with browser.page(server.page_url) as page:
+            page.fix()
+            connected(page)
+            page.wait("document.querySelectorAll('.holdings li').length === 2")
+            _go_to(page, "#question")
+            page.type(QUESTION)
+            page.press("Enter")
+            wait_for_phase(page, "complete")
+            page.wait(f"{TITLES}.length === 1")
+            _go_to(page, ".marker")
+            page.press("Enter")
+            page.wait("document.activeElement.closest('details.source') !== null")
+            _go_to(page, ".source .read")
+            page.press("Enter")
+            page.wait(f"{HERE} !== null")
+            page.press("Escape")
+            page.wait("document.activeElement.matches('.source .read')")
+            _go_to(page, ".feedback > button")
+            page.press("Space")
+            page.wait("document.querySelector('.feedback > button').getAttribute('aria-pressed') === 'true'")
+            _go_to(page, ".within > summary")
+            page.press("Enter")
+            _go_to(page, ".chip input")
+            page.press("Space")
+            page.wait("document.querySelector('.chip input').checked")
+            page.press("Escape")
+            assert page.run("document.activeElement.matches('.within > summary')")
+            _go_to(page, "[aria-controls='conversations']")
+            page.press("Enter")
+            _go_to(page, "#conversations .tools button")
+            page.press("Enter")
+            page.type("The key")
+            page.press("Enter")
+            page.wait(f"{TITLES}[0] === 'The key'")
+            page.press("Escape")
+            _go_to(page, "#bar > .menu:not([aria-controls])")
+            page.press("Enter")
+            page.wait("document.querySelector('#uploads').open")
+            page.press("Escape")
+            page.wait("document.activeElement.matches('#bar > .menu:not([aria-controls])')")
+            assert page.problems == []
