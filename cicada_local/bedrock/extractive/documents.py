@@ -29,7 +29,7 @@ from cicada_local.bedrock.minilm import SentenceEmbedder
 MAX_EMBEDDED = 40
 """Excerpts compared by meaning: those that share most words with the question. It bounds the time of an answer."""
 MAX_EXCERPTS = 3
-LEAST_PROBABILITY = 0.4
+LEAST_PROBABILITY = 0.39
 """Of an answer in the best excerpt; below it the documents are said not to answer."""
 TYPICAL_COUNT = 10
 """Scores that the typical score counts for."""
@@ -45,7 +45,7 @@ _LEAST_STEMS = 2
 _LEAST_LETTERS = 0.5
 """Of its characters, the share that are letters and digits."""
 RANK = ("likeness", "words", "around", "place", "kind")
-DECIDE = ("score", "spread", "kind", "likeness", "missed")
+DECIDE = ("score", "spread", "likeness", "missed", "amount", "length")
 
 
 @dataclass
@@ -211,5 +211,7 @@ def _measured(asked: Part, excerpts: list[Excerpt]) -> list[Excerpt]:
             "place": 1 / passage.number,
             "kind": float(asked.offered_by(one.text)),
             "missed": float(asked.missed_by(one.text)),
+            "amount": float(asked.asks_how_much),
+            "length": math.log1p(len(asked.stems)),
         }
     return sorted(excerpts, key=lambda one: -(one.features["words"] + one.features["around"]))

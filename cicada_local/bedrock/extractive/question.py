@@ -93,6 +93,11 @@ class Part:
         return bool(self._kinds) and all(kind.necessary for kind in self._kinds) and not self.offered_by(text)
 
     @property
+    def asks_how_much(self) -> bool:
+        """Whether it asks for a number: how many, how long, how old."""
+        return _HOW_MUCH.search(self.text) is not None
+
+    @property
     def _kinds(self) -> list[Kind]:
         return [kind for kind in _KINDS if kind.cue.search(self.text)]
 
