@@ -218,7 +218,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_complaint_says_what_the_setting_means() -> None:
-    assert "(least similarity of a returned passage)" in complaint({"auth": AUTH, "retrieval": {"minScore": -1}})
+    assert "(minimum similarity of a returned passage)" in complaint({"auth": AUTH, "retrieval": {"minScore": -1}})
 
 
 def test_groups_are_read_from_the_claim_that_the_issuer_uses() -> None:
