@@ -61,7 +61,7 @@ class IntegratorsStack(Stack):
             self,
             "Callers",
             managed_policy_name=f"{settings.stack_prefix}-integrators-{self.region}",
-            description="Invoke Cicada's functions for other systems",
+            description="May call Cicada's functions for integrators",
             statements=[
                 iam.PolicyStatement(
                     actions=["lambda:InvokeFunction"],

@@ -64,3 +64,10 @@ def test_who_asks_what_is_there_is_told_the_sources_of_the_prompt() -> None:
     assert told == "Among the sources here:\n- The Keeper's Manual [1]\n- The First Night [3]"
     assert small_talk("Was kannst du?", passages).startswith("Unter anderem sind hier:\n- The Keeper's Manual [1]")
     assert small_talk("thanks", passages).startswith("You are welcome!")
+
+
+def test_one_more_word_is_allowed_where_nothing_was_searched_for() -> None:
+    assert small_talk("thanks, that helped")
+    assert not small_talk("thanks, that helped", [NumberedPassage(1, "…")])
+    assert not small_talk("thanks for the boathouse key")
+    assert not small_talk("thanks, boathouse?")

@@ -263,5 +263,5 @@ def test_two_administrators_lose_nothing(service: Service, records: DynamoDbUsag
 
     DynamoDbUsageRecords(Overtaken(2), TABLE).set_limits(user("ann"), Limits(usd_day=1))
     assert records.overrides().limits == {user("ann"): Limits(requests_open=1, usd_day=1)}
-    with pytest.raises(UsageFault, match="others keep changing"):
+    with pytest.raises(UsageFault, match="too many concurrent changes"):
         DynamoDbUsageRecords(Overtaken(99), TABLE).set_limits(user("ann"), Limits(usd_day=2))

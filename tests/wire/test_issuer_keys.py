@@ -192,10 +192,10 @@ BAD: list[tuple[str, int, bytes, str]] = [
     ("/keys", 200, b'{"keys": []}', "unusable keys"),
     ("/keys", 200, b'{"keys": [{"kty": "RSA", "alg": [1]}]}', "unusable keys"),
     ("discovery", 404, b"", "openid-configuration answered 404"),
-    ("discovery", 200, b'{"issuer": "https://another.example"}', "describes another issuer than auth.issuer"),
-    ("discovery", 200, b"[]", "describes another issuer than auth.issuer"),
-    ("discovery", 200, b'{"issuer": "ISSUER"}', "names no jwks_uri"),
-    ("discovery", 200, b'{"issuer": "ISSUER", "jwks_uri": "file:///etc/passwd"}', "names no jwks_uri"),
+    ("discovery", 200, b'{"issuer": "https://another.example"}', "describes a different issuer"),
+    ("discovery", 200, b"[]", "describes a different issuer"),
+    ("discovery", 200, b'{"issuer": "ISSUER"}', "has no jwks_uri"),
+    ("discovery", 200, b'{"issuer": "ISSUER", "jwks_uri": "file:///etc/passwd"}', "has no jwks_uri"),
 ]
 
 

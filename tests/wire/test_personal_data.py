@@ -281,7 +281,7 @@ def test_an_erasure_that_cannot_keep_up_says_so(world: World) -> None:
             mara.use()
 
     world.wire.after = use_again
-    with pytest.raises(ErasureIncomplete, match=f"after {MAX_SWEEPS} readings"):
+    with pytest.raises(ErasureIncomplete, match=f"after {MAX_SWEEPS} passes"):
         world.erase("mara")
 
 

@@ -295,7 +295,7 @@ def test_documents_are_filtered_by_their_source(house: House) -> None:
     house.load(*papers)
     for filters in (Filters(metadata={"source": ("2.pdf",)}), Filters(documents=("2.pdf",))):
         assert [hit.passage for hit in house.search("bell", filters=filters).hits] == [papers[1]]
-    with pytest.raises(IndexMismatch, match="no sections"):  # the shards answer then
+    with pytest.raises(IndexMismatch, match="does not support filters by section"):  # the shards answer then
         house.search("bell", filters=Filters(sections=("Bells",)))
 
 
@@ -363,7 +363,7 @@ def test_vectors_of_somebody_else_are_no_passages(house: House) -> None:
     house.client().put_vectors(
         indexArn=house.arn, vectors=[{"key": "x", "data": {"float32": [1.0] * 64}, "metadata": {"_text": "fog bell"}}]
     )
-    with pytest.raises(IndexCorrupt, match="carries no passage of ours"):
+    with pytest.raises(IndexCorrupt, match="has no valid passage key"):
         house.search("fog bell")
 
 
@@ -571,7 +571,7 @@ def test_a_missing_or_changed_passage_beside_the_index_is_told(house: House) -> 
     house.load(said(5, "鐘" * 20_000))
     (key,) = (key for key in house.store.objects if key.startswith(OVERFLOW_PREFIX))
     house.store.objects[key] += b" "
-    with pytest.raises(IndexCorrupt, match="not the passage that was written"):
+    with pytest.raises(IndexCorrupt, match="differs from the one that was written"):
         house.search("鐘鐘")
     del house.store.objects[key]
     with pytest.raises(IndexCorrupt, match="is missing"):

@@ -38,8 +38,9 @@ class _Courtesy:
 def small_talk(message: str, passages: Sequence[NumberedPassage] = ()) -> str:
     """A short, friendly reply to a courtesy; empty for anything else.
 
-    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is not one. A question about
-    what is there is answered by the sources of the prompt, if it has any.
+    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is not one. Where no passages
+    were searched for, one more word is allowed: *thanks, that helped*. A question about what is there is answered by the
+    sources of the prompt, if it has any.
     """
     rest = message.replace("’", "'")
     found: list[tuple[_Courtesy, str]] = []
@@ -49,7 +50,8 @@ def small_talk(message: str, passages: Sequence[NumberedPassage] = ()) -> str:
             if times:
                 found.append((courtesy, language))
     left_over = set(words(rest))
-    if not found or left_over & _QUESTION_WORDS or left_over - STOP_WORDS - _FILLERS:
+    more = left_over - STOP_WORDS - _FILLERS
+    if not found or left_over & _QUESTION_WORDS or len(more) > (0 if passages or "?" in message else 1):
         return ""
     courtesy, language = found[0]
     replies = courtesy.replies[language]
