@@ -38,9 +38,9 @@ class _Courtesy:
 def small_talk(message: str, passages: Sequence[NumberedPassage] = ()) -> str:
     """A short, friendly reply to a courtesy; empty for anything else.
 
-    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is not one. Where no passages
-    were searched for, one more word is allowed: *thanks, that helped*. A question about what is there is answered by the
-    sources of the prompt, if it has any.
+    A courtesy is a message of nothing but polite phrases: *when does Petra say goodbye?* is not one. Where there are no
+    passages, one more word is allowed: *thanks, that helped*. A question about what is there is answered by the sources
+    of the prompt, if it has any.
     """
     rest = message.replace("’", "'")
     found: list[tuple[_Courtesy, str]] = []
