@@ -75,7 +75,8 @@ class Machine:
 
 def short(name: str) -> str:
     """A function's construct, out of its name: ``Cicada-Answering-AnswerFunction1A2B-X7`` is ``Answer``."""
-    return name.split("-")[2].partition("Function")[0]
+    parts = name.split("-")  # functions for other systems have names of their own: `Cicada-retrieve`
+    return parts[min(2, len(parts) - 1)].partition("Function")[0]
 
 
 def _cpu_s(pid: int) -> float:
