@@ -40,6 +40,9 @@ from tests.wire.bedrock_service import BedrockService, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
+LOOK_S = 0.01
+"""Between two looks at how many documents are prepared: a small load is over in a moment."""
+
 COLLECTION = "shelf"
 
 
@@ -93,7 +96,7 @@ class Bench:
         )
         if kill_at is not None:
             while process.poll() is None and len(self.prepared(bucket)) < kill_at:
-                time.sleep(0.2)
+                time.sleep(LOOK_S)
             process.send_signal(signal.SIGKILL)
         out, _ = process.communicate()
         took_s = time.monotonic() - began

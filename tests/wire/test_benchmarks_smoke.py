@@ -50,7 +50,7 @@ COMMANDS = {
     "benchmarks.index_growth --work {work}/growth --sizes 100 --runs 1 --no-faiss": "resident",
     "benchmarks.lexical_search --sizes 100 --queries 5": "| cicada |",
     "benchmarks.lexical_search --datasets {sets}": "| cranfield |",
-    "benchmarks.loading --documents 2": "loaded again",
+    "benchmarks.loading --documents 12": "loaded again",
     "benchmarks.page --runs 1": "interactive",
     "benchmarks.permissions --calls 2": "dynamodb",
     "benchmarks.pipelines --datasets {sets} --set cranfield --limit 2": "ideal re-ranking",
