@@ -145,7 +145,8 @@ def test_the_commands_of_the_readme_lead_to_an_answer(account, clone, environmen
             )
     assert stacks_of(account)["Cicada-Data"]["StackId"] == first["Cicada-Data"]["StackId"]
     assert "Tamsin" in done.stdout, done.stdout
-    assert re.search(r"\[\d+\]", done.stdout)  # a cited source
+    assert re.search(r"Sources: [1-9]\d* cited", done.stdout), done.stdout
+    assert re.search(r"^ \[\d+\] .*cited", done.stdout, re.MULTILINE)
 
 
 def test_the_section_has_the_commands_that_the_documentation_has():
